@@ -1,0 +1,137 @@
+"""The recurrent cells: their gates, their maths by definition, and the module that holds their weights."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter, UninitializedParameter
+from torch.nn.modules.lazy import LazyModuleMixin
+
+State = tuple[Tensor, ...]
+
+
+def _lstm(x: Tensor, h: Tensor, state: State) -> State:
+    i, f, g, o = (x + h).chunk(4, dim=-1)
+    c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def _gru(x: Tensor, h: Tensor, state: State) -> State:
+    x_r, x_z, x_n = x.chunk(3, dim=-1)
+    h_r, h_z, h_n = h.chunk(3, dim=-1)
+    r, z = (x_r + h_r).sigmoid(), (x_z + h_z).sigmoid()
+    n = (x_n + r * h_n).tanh()
+    return ((1 - z) * n + z * state[0],)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A recurrent cell in the conventions of :mod:`torch.nn`.
+
+    ``step(x, h, state)`` takes the gates' input part ``W_ih x + b_ih`` and hidden part ``W_hh h + b_hh``, each of
+    ``gates`` blocks, and returns the next state, hidden vector first.
+    """
+
+    gates: int
+    states: int
+    step: Callable[[Tensor, Tensor, State], State]
+
+
+CELLS: dict[str, Cell] = {
+    "lstm": Cell(gates=4, states=2, step=_lstm),
+    "gru": Cell(gates=3, states=1, step=_gru),
+    "srn": Cell(gates=1, states=1, step=lambda x, h, state: ((x + h).tanh(),)),
+    "srn-relu": Cell(gates=1, states=1, step=lambda x, h, state: ((x + h).relu(),)),
+    "srn-identity": Cell(gates=1, states=1, step=lambda x, h, state: (x + h,)),
+}
+
+
+class Layer(NamedTuple):
+    """One layer's weights as an operation gets them; the first layer's input part is already in the gate rows."""
+
+    weight_ih: Tensor | None
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor
+
+
+def split_layers(weights: Sequence[Tensor]) -> list[Layer]:
+    """Undoes :attr:`Recurrence.recurrent_weights`."""
+    upper = (weights[first : first + 4] for first in range(2, len(weights), 4))
+    return [Layer(None, weights[0], None, weights[1]), *(Layer(*layer) for layer in upper)]
+
+
+class Recurrence(torch.nn.Module):
+    """The weights of a stacked RNN, named, shaped and ordered as in ``torch.nn.LSTM``, ``GRU`` and ``RNN``.
+
+    State dicts move freely between this module and its namesake there. It only holds weights: the sequences are read by
+    :func:`pggnn.ops.group_recurrence`.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, cell: str = "lstm") -> None:
+        super().__init__()
+        if cell not in CELLS:
+            raise ValueError(f"cell must be one of {', '.join(CELLS)}, got {cell!r}")
+        if hidden_size < 1 or num_layers < 1:
+            raise ValueError(f"hidden_size and num_layers must be at least 1, got {hidden_size} and {num_layers}")
+        self.hidden_size, self.num_layers, self.cell = hidden_size, num_layers, cell
+        rows = CELLS[cell].gates * hidden_size
+        for layer in range(num_layers):
+            columns = input_size if layer == 0 else hidden_size
+            weight_ih = Parameter(torch.empty(rows, columns)) if columns > 0 else UninitializedParameter()
+            self.register_parameter(f"weight_ih_l{layer}", weight_ih)
+            self.register_parameter(f"weight_hh_l{layer}", Parameter(torch.empty(rows, hidden_size)))
+            self.register_parameter(f"bias_ih_l{layer}", Parameter(torch.empty(rows)))
+            self.register_parameter(f"bias_hh_l{layer}", Parameter(torch.empty(rows)))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot for each gate's matrix, zero for the biases, as the paper's appendix sets it."""
+        for name, parameter in self.named_parameters():
+            if isinstance(parameter, UninitializedParameter):
+                continue
+            if name.startswith("bias"):
+                torch.nn.init.zeros_(parameter)
+            else:
+                for gate in parameter.data.split(self.hidden_size):
+                    torch.nn.init.xavier_uniform_(gate)
+
+    @property
+    def input_size(self) -> int:
+        return -1 if isinstance(self.weight_ih_l0, UninitializedParameter) else self.weight_ih_l0.size(1)
+
+    def layer(self, index: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """``weight_ih, weight_hh, bias_ih, bias_hh`` of one layer."""
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        weight_ih, weight_hh, bias_ih, bias_hh = (getattr(self, f"{name}_l{index}") for name in names)
+        return weight_ih, weight_hh, bias_ih, bias_hh
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The first layer's gate rows ``W_ih x + b_ih``: once per node, however many sequences read them."""
+        weight_ih, _, bias_ih, _ = self.layer(0)
+        return torch.nn.functional.linear(x, weight_ih, bias_ih)
+
+    @property
+    def recurrent_weights(self) -> list[Tensor]:
+        """What is left to do after the gate rows: layer 0's hidden weights, then all four of each further layer."""
+        _, weight_hh, _, bias_hh = self.layer(0)
+        return [weight_hh, bias_hh, *(w for index in range(1, self.num_layers) for w in self.layer(index))]
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, cell={self.cell!r}"
+
+
+class LazyRecurrence(LazyModuleMixin, Recurrence):
+    """A :class:`Recurrence` that takes its input size from the first rows it sees."""
+
+    cls_to_become = Recurrence  # type: ignore[assignment]
+
+    def __init__(self, hidden_size: int, num_layers: int = 1, cell: str = "lstm") -> None:
+        super().__init__(-1, hidden_size, num_layers, cell)
+
+    def initialize_parameters(self, x: Tensor, *args: Any) -> None:  # type: ignore[override]
+        if self.has_uninitialized_params():
+            self.weight_ih_l0.materialize((self.bias_ih_l0.numel(), x.size(-1)))
+            self.reset_parameters()

@@ -1,0 +1,115 @@
+"""``group_recurrence``: reads each node's sequences with an RNN and sums the last hidden states."""
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from pggnn.ops import reference
+from pggnn.ops.packed import Graph, Packed, state_dtype
+from pggnn.orderings import Form, Reading
+from pggnn.plan import Plan
+
+BACKENDS = ("auto", "packed", "reference")
+DEFAULT_WORKSPACE = 256 * 2**20
+
+
+def group_recurrence(
+    gates: Tensor,
+    weights: list[Tensor],
+    plan: Plan,
+    *,
+    rows: Tensor | None = None,
+    root: int = 0,
+    reading: Reading,
+    cell: str,
+    workspace: int = DEFAULT_WORKSPACE,
+    backend: str = "auto",
+) -> Tensor:
+    r"""The sum over each node's sequences of the RNN's last hidden state.
+
+    Args:
+        gates: ``[R, gates · H]`` rows ``W_ih x + b_ih`` of the first layer.
+        weights: :attr:`pggnn.cells.Recurrence.recurrent_weights`.
+        plan: The graph.
+        rows: ``[E]`` gate row that each slot of the plan reads; its neighbour's, ``plan.neighbor``, by default.
+        root: Centre node ``v`` reads gate row ``root + v``.
+        reading: Which sequences are read.
+        cell: One of :data:`pggnn.cells.CELLS`.
+        workspace: Bytes that a call may use for intermediate states. If those of all sequences fit, the forward pass
+            keeps them for the backward pass; otherwise both passes go block by block, and the backward pass runs each
+            block again.
+        backend: ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this device.
+
+    Returns:
+        ``[N, H]``, without :meth:`Reading.scale`, in the dtype of ``gates``.
+    """
+    rows = plan.neighbor if rows is None else rows
+    if backend == "reference":
+        return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell)
+    keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
+    out, _ = _forward(
+        gates, weights, plan.start, plan.degree, plan.order, plan.profile, rows, root,
+        reading.form, reading.limit or 0, cell, workspace, keep,
+    )  # fmt: skip
+    return out
+
+
+@torch.library.custom_op("pggnn::packed", mutates_args=())
+def _forward(
+    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    root: int, form: str, limit: int, cell: str, workspace: int, keep: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The sums, and the states for the backward pass where they are to be kept and fit the workspace."""
+    graph = Graph(start, degree, order, profile, rows, root)
+    operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
+    saved = operation.table.new_empty(operation.saved_elements if keep else 0)
+    return operation.forward(saved).to(gates.dtype), saved
+
+
+@_forward.register_fake
+def _(
+    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    root: int, form: str, limit: int, cell: str, workspace: int, keep: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    saved = torch.library.get_ctx().new_dynamic_size() if keep else 0
+    return gates.new_empty(degree.size(0), weights[0].size(1)), gates.new_empty(saved, dtype=state_dtype(gates, weights))
+
+
+@torch.library.custom_op("pggnn::packed_backward", mutates_args=())
+def _backward(
+    d_out: Tensor, saved: Tensor,
+    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    root: int, form: str, limit: int, cell: str, workspace: int,
+) -> list[Tensor]:  # fmt: skip
+    """Gradients of the gate rows and of each weight."""
+    graph = Graph(start, degree, order, profile, rows, root)
+    operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
+    d_gates, d_weights = operation.backward(d_out, saved)
+    return [d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))]
+
+
+@_backward.register_fake
+def _(
+    d_out: Tensor, saved: Tensor,
+    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    root: int, form: str, limit: int, cell: str, workspace: int,
+) -> list[Tensor]:  # fmt: skip
+    return [torch.empty_like(gates), *(torch.empty_like(weight) for weight in weights)]
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    gates, weights, start, degree, order, profile, rows, *ctx.constants, _ = inputs
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(output[1], gates, start, degree, order, profile, rows, *weights)
+
+
+def _autograd(ctx: Any, d_out: Tensor, _: Tensor) -> tuple[Any, ...]:
+    saved, gates, start, degree, order, profile, rows, *weights = ctx.saved_tensors
+    d_gates, *d_weights = _backward(
+        d_out, saved, gates, weights, start, degree, order, profile, rows, *ctx.constants
+    )
+    return d_gates, d_weights, *([None] * 11)
+
+
+_forward.register_autograd(_autograd, setup_context=_setup_context)

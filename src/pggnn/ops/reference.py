@@ -1,0 +1,55 @@
+"""The operation by definition, in loops, on any device and dtype, differentiated by autograd: the judge of the others."""
+
+from itertools import permutations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from pggnn.cells import CELLS, State, split_layers
+from pggnn.groups import group
+from pggnn.orderings import ROOT, Reading
+from pggnn.plan import Plan
+
+
+def sequences(reading: Reading, n: int) -> list[list[int]]:
+    """What is read at a node with n neighbours, built by composing permutations rather than in closed form."""
+    if reading.form == "pair":
+        return [[i, j] for i, j in permutations(range(n), 2)]
+    if reading.form == "triplet":
+        return [[i, j, ROOT] for i, j in permutations(range(n), 2)]
+    elements = list(group(n))
+    if reading.limit is not None and len(elements) > reading.limit:
+        elements = [elements[i * len(elements) // reading.limit] for i in range(reading.limit)]
+    if reading.form == "merged":
+        return [[ROOT, *g.images, ROOT] for g in elements]
+    rings = [[*g.images, g(0)] for g in elements] if n > 0 else []
+    return [sum(rings, [])] if reading.form == "chain" and rings else rings
+
+
+def group_recurrence(
+    gates: Tensor, weights: list[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str
+) -> Tensor:
+    """See :func:`pggnn.ops.group_recurrence`."""
+    out = []
+    for v, (n, start) in enumerate(zip(plan.degree.tolist(), plan.start.tolist(), strict=True)):
+        hidden = gates.new_zeros(weights[0].size(1))
+        for sequence in sequences(reading, n):
+            steps = [gates[root + v if slot == ROOT else int(rows[start + slot])] for slot in sequence]
+            hidden = hidden + rnn(steps, weights, cell)
+        out.append(hidden)
+    return torch.stack(out) if out else gates.new_zeros(0, weights[0].size(1))
+
+
+def rnn(steps: list[Tensor], weights: list[Tensor], cell: str) -> Tensor:
+    """The top layer's last hidden state after reading one sequence of gate rows."""
+    layers = split_layers(weights)
+    start = steps[0].new_zeros(weights[0].size(1))
+    states: list[State] = [(start,) * CELLS[cell].states for _ in layers]
+    for x in steps:
+        for index, layer in enumerate(layers):
+            if layer.weight_ih is not None:
+                x = linear(states[index - 1][0], layer.weight_ih, layer.bias_ih)
+            h = linear(states[index][0], layer.weight_hh, layer.bias_hh)
+            states[index] = CELLS[cell].step(x, h, states[index])
+    return states[-1][0]

@@ -1,0 +1,106 @@
+"""Which sequences a node makes of its neighbourhood: the form they take and how many arrangements are read.
+
+Everything here is closed-form arithmetic on the degree ``n``: it takes integers or integer tensors, and no arrangement
+is ever stored.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pggnn.groups import order, slot
+
+Form = Literal["merged", "ring", "pair", "triplet", "chain"]
+
+FORMS: dict[Form, str] = {
+    "merged": "[v, g·u₁, …, g·uₙ, v] for each g: the paper's practice",
+    "ring": "[g·u₁, …, g·uₙ, g·u₁] for each g: Eq. 3",
+    "pair": "[uᵢ, uⱼ] for each ordered pair: eq:twin",
+    "triplet": "[uᵢ, uⱼ, v] for each ordered pair: eq:triplet",
+    "chain": "the rings of all g, one after the other, as one sequence: eq:seq",
+}
+ROOT = -1
+"""What :meth:`Reading.slot` returns where a sequence reads the centre node itself."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The sequences read at a node with n neighbours.
+
+    Args:
+        form: Their form, one of :data:`FORMS`.
+        limit: At most this many elements of 𝔊, evenly spaced; ``None`` is the whole group. Pairs ignore it.
+        rescale: Whether a sum over ``limit`` elements stands for the sum over the group, and is scaled by |𝔊| / limit.
+    """
+
+    form: Form = "merged"
+    limit: int | None = None
+    rescale: bool = False
+
+    @property
+    def reads_root(self) -> bool:
+        """Whether the centre node itself stands in the sequences."""
+        return self.form in ("merged", "triplet")
+
+    def elements(self, n: Any) -> Any:
+        """How many elements of 𝔊 are used."""
+        size = order(n)
+        return size if self.limit is None else size + (self.limit - size) * (size > self.limit)
+
+    def count(self, n: Any) -> Any:
+        """How many sequences are read; every form but the merged one is empty without neighbours."""
+        if self.form == "merged":
+            return self.elements(n)
+        if self.form == "ring":
+            return self.elements(n) * (n > 0)
+        if self.form == "chain":
+            return (n > 0) * 1
+        return n * (n - 1)
+
+    def length(self, n: Any) -> Any:
+        """How many steps each of them has."""
+        if self.form == "merged":
+            return n + 2
+        if self.form == "ring":
+            return n + 1
+        if self.form == "chain":
+            return (n + 1) * self.elements(n)
+        return n * 0 + (2 if self.form == "pair" else 3)
+
+    def scale(self, n: Any) -> Any:
+        """What the sum over the sequences is multiplied by."""
+        return order(n) / self.elements(n) if self.rescale else n * 0 + 1
+
+    def slot(self, i: Any, t: Any, n: Any) -> Any:
+        """The neighbour (0…n−1) or :data:`ROOT` that sequence ``i`` reads at step ``t``."""
+        if self.form == "merged":
+            inner = (t > 0) & (t <= n)
+            return (slot(self._element(i, n), (t - 1) * inner, n) + 1) * inner + ROOT
+        if self.form == "ring":
+            return slot(self._element(i, n), t * (t < n), n)
+        if self.form == "chain":
+            g, place = t // (n + 1), t % (n + 1)
+            return slot(self._element(g, n), place * (place < n), n)
+        first, second = i // (n - 1), i % (n - 1)
+        second = second + (second >= first)
+        neighbor = first + (second - first) * (t == 1)
+        return neighbor + (ROOT - neighbor) * (t == 2)
+
+    def _element(self, i: Any, n: Any) -> Any:
+        return i if self.limit is None else i * order(n) // self.elements(n)
+
+
+Orderings = Literal["group", "single", "random"] | int
+
+
+def read(orderings: Orderings, form: Form = "merged") -> Reading:
+    """The :class:`Reading` that a layer's ``orderings`` argument stands for.
+
+    ``"random"`` reads like ``"single"``: it is the neighbours' numbering that is then drawn afresh (π-SGD).
+    """
+    if orderings == "group":
+        return Reading(form)
+    if orderings in ("single", "random"):
+        return Reading(form, limit=1)
+    if isinstance(orderings, int) and not isinstance(orderings, bool) and orderings > 0:
+        return Reading(form, limit=orderings, rescale=True)
+    raise ValueError(f'orderings must be "group", "single", "random" or an integer ≥ 1, got {orderings!r}')

@@ -1,0 +1,126 @@
+"""``edge_index`` → :class:`Plan`: each node's neighbours in their numbering, ready for any layer on the graph."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The neighbourhoods of a graph, or of a batch of graphs, with nodes sorted by degree.
+
+    Build it once per batch with :meth:`build`, in the data loader where there is one: that is the only step that checks
+    indices and reads degrees back to the host. One plan serves every layer, form and ordering; memory is O(N + E).
+
+    Neighbour ``i`` of node ``v`` sits in slot ``start[v] + i``; its number ``i`` is the rank of its edge among the edges
+    of ``v`` in ``edge_index``. Duplicate edges are neighbours of their own; a self-loop makes ``v`` its own neighbour.
+    """
+
+    neighbor: Tensor
+    """``[E]`` node in each slot."""
+    center: Tensor
+    """``[E]`` node whose neighbourhood the slot belongs to."""
+    edge: Tensor
+    """``[E]`` column of ``edge_index`` that the slot came from."""
+    start: Tensor
+    """``[N]`` first slot of each node."""
+    degree: Tensor
+    """``[N]`` number of neighbours of each node."""
+    order: Tensor
+    """``[N]`` nodes by falling degree."""
+    profile: Tensor
+    """``[D, 2]`` on the CPU: the distinct degrees, falling, and how many nodes have each. All scheduling reads this."""
+    num_neighbors: int
+    """Number of nodes that may be neighbours (differs from the number of centres on bipartite graphs)."""
+
+    @classmethod
+    def build(cls, edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "source_to_target") -> "Plan":
+        """Checks ``edge_index`` and sorts it into neighbourhoods.
+
+        Args:
+            edge_index: ``[2, E]``, int64, any order.
+            num_nodes: Number of nodes; on a bipartite graph those of ``edge_index[0]`` and of ``edge_index[1]``.
+            flow: ``"source_to_target"`` makes the sources of a node's incoming edges its neighbours,
+                ``"target_to_source"`` the targets of its outgoing ones.
+        """
+        if flow not in ("source_to_target", "target_to_source"):
+            raise ValueError(f'flow must be "source_to_target" or "target_to_source", got {flow!r}')
+        if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+            raise TypeError(
+                f"edge_index must be a dense tensor of shape [2, E], got {type(edge_index).__name__}; "
+                "convert a sparse adjacency with torch_geometric.utils.to_edge_index"
+            )
+        if isinstance(edge_index, EdgeIndex):
+            edge_index = edge_index.as_tensor()
+        if edge_index.dim() != 2 or edge_index.size(0) != 2:
+            raise ValueError(f"edge_index must have shape [2, E], got {list(edge_index.shape)}")
+        if edge_index.dtype != torch.long:
+            raise TypeError(f"edge_index must be int64, got {edge_index.dtype}; convert it with .long()")
+        sizes = (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
+        if min(sizes) < 0:
+            raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
+        if edge_index.size(1) > 0:
+            low, high = torch.stack(edge_index.aminmax(dim=1)).tolist()
+            for row in (0, 1):
+                if low[row] < 0 or high[row] >= sizes[row]:
+                    bad = low[row] if low[row] < 0 else high[row]
+                    raise IndexError(
+                        f"edge_index[{row}] refers to node {bad}, but there are {sizes[row]} nodes "
+                        f"(valid: 0 to {sizes[row] - 1}); check num_nodes, or the offsets of batched graphs"
+                    )
+        i, j = (1, 0) if flow == "source_to_target" else (0, 1)
+        center, edge = torch.sort(edge_index[i], stable=True)
+        degree = torch.bincount(center, minlength=sizes[i])
+        by_degree, order = torch.sort(degree, descending=True, stable=True)
+        degrees, nodes = torch.unique_consecutive(by_degree, return_counts=True)
+        return cls(
+            neighbor=edge_index[j].index_select(0, edge),
+            center=center,
+            edge=edge,
+            start=degree.cumsum(0) - degree,
+            degree=degree,
+            order=order,
+            profile=torch.stack([degrees, nodes], dim=1).cpu(),
+            num_neighbors=sizes[j],
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of centre nodes."""
+        return self.degree.size(0)
+
+    @property
+    def num_edges(self) -> int:
+        return self.neighbor.size(0)
+
+    def renumbered(self, generator: torch.Generator | None = None) -> "Plan":
+        """The same neighbourhoods, each in a fresh uniformly random numbering. No host synchronisation."""
+        shuffle = torch.rand(self.num_edges, device=self.center.device, generator=generator).argsort()
+        shuffle = shuffle[torch.argsort(self.center[shuffle], stable=True)]
+        return replace(self, neighbor=self.neighbor[shuffle], edge=self.edge[shuffle])
+
+    def truncated(self, max_degree: int) -> "Plan":
+        """Only the first ``max_degree`` neighbours of each node, by their numbering. No host synchronisation."""
+        degrees, nodes = self.profile.unbind(1)
+        profile = torch.stack([degrees.clamp(max=max_degree), nodes], dim=1)
+        return replace(self, degree=self.degree.clamp(max=max_degree), profile=profile)
+
+    def to(self, *args: Any, **kwargs: Any) -> "Plan":
+        """Moves the tensors as ``Tensor.to`` does; :attr:`profile` stays on the CPU."""
+        moved = {name: getattr(self, name).to(*args, **kwargs) for name in self._device_fields}
+        return replace(self, **moved)
+
+    def pin_memory(self) -> "Plan":
+        return replace(self, **{name: getattr(self, name).pin_memory() for name in self._device_fields})
+
+    _device_fields = ("neighbor", "center", "edge", "start", "degree", "order")
+
+
+torch.utils._pytree.register_dataclass(
+    Plan,
+    field_names=["neighbor", "center", "edge", "start", "degree", "order", "profile", "num_neighbors"],
+    serialized_type_name="pggnn.Plan",
+)
