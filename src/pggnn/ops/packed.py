@@ -97,14 +97,18 @@ class BlockIndex:
     def __init__(self, block: Block, graph: "Graph", reading: Reading, ends: Tensor) -> None:
         ids = torch.arange(block.first, block.first + block.sizes[0], device=ends.device)
         rank = torch.searchsorted(ends, ids, right=True)
-        self.graph, self.reading = graph, reading
+        self.graph, self.reading, self.sizes = graph, reading, block.sizes
         self.node = graph.order.index_select(0, rank)
         self.n = graph.degree.index_select(0, self.node)
         self.i = ids - ends.index_select(0, rank) + reading.count(self.n)
         self.start = graph.start.index_select(0, self.node)
 
-    def gate_rows(self, sizes: list[int], begin: int) -> Tensor:
-        """The gate rows read at steps ``begin``, ``begin + 1``, …, packed."""
+    def gate_rows(self, begin: int, end: int) -> Sequence[Tensor]:
+        """The gate rows read at each of the steps ``begin`` … ``end − 1``."""
+        sizes = self.sizes[begin:end]
+        return self._packed_rows(sizes, begin).split(sizes)
+
+    def _packed_rows(self, sizes: list[int], begin: int) -> Tensor:
         graph = self.graph
         total, per_step = sum(sizes), torch.tensor(sizes).to(self.n.device, non_blocking=True)
         step = torch.repeat_interleave(per_step, output_size=total)
@@ -169,105 +173,111 @@ class Packed:
         for block in blocks(self.graph.profile, self.reading, self.most_rows):
             yield block, BlockIndex(block, self.graph, self.reading, self.ends)
 
-    def unroll(self, buffer: Tensor, sizes: list[int], carries: Sequence[Carry]) -> list[Unrolled]:
-        """The layers over a slab of steps, on memory that holds, or is to hold, their states."""
-        per_layer = sum(sizes) * self.hidden * sum(self.unrolled.fields)
-        parts = buffer[: per_layer * len(carries)].split(per_layer)
-        return [self.unrolled(part, sizes, self.hidden, carry) for part, carry in zip(parts, carries, strict=True)]
+    def unroll(
+        self, buffer: Tensor | None, sizes: list[int], keep: bool, carries: Sequence[Carry] = ()
+    ) -> list[Unrolled]:
+        """The layers over some steps of a block, on memory that holds, or is to hold, their states."""
+        elements = (sum(sizes) if keep else sizes[0]) * self.width
+        buffer = self.table.new_empty(elements) if buffer is None else buffer[:elements]
+        parts = buffer.chunk(len(self.layers))
+        carries = carries or [()] * len(parts)
+        return [self.unrolled(part, sizes, self.hidden, keep, carry) for part, carry in zip(parts, carries, strict=True)]
 
-    def run(self, layers: list[Unrolled], rows: Tensor) -> None:
-        """Runs all layers over a slab, given the gate rows it reads."""
-        torch.index_select(self.table, 0, rows, out=layers[0].gates)
-        for index, (layer, weights) in enumerate(zip(layers, self.prepared, strict=True)):
-            if weights.weight_ih is not None and weights.bias_ih is not None:
-                torch.addmm(weights.bias_ih, layers[index - 1].h, weights.weight_ih, out=layer.gates)
-            layer.forward(weights.weight_hh, weights.bias_hh)
+    def step(self, unrolled: list[Unrolled], t: int, rows: Tensor) -> None:
+        """Runs all layers over step t, given the gate rows it reads."""
+        for index, (layer, weights) in enumerate(zip(unrolled, self.prepared, strict=True)):
+            if weights.weight_ih is None or weights.bias_ih is None:
+                torch.index_select(self.table, 0, rows, out=layer.gates[t])
+            else:
+                torch.addmm(weights.bias_ih, unrolled[index - 1].h[t], weights.weight_ih, out=layer.gates[t])
+            layer.forward(t, weights.weight_hh, weights.bias_hh)
 
     def forward(self, saved: Tensor) -> Tensor:
         """The sum over each node's sequences; fills ``saved`` with all states unless it is empty."""
         out = self.table.new_zeros(self.graph.degree.size(0), self.hidden)
-        scratch, saved_rows = self.table.new_empty(0), 0
+        keep = saved.numel() > 0
         for block, index in self.blocks():
-            carries: list[Carry] = [()] * len(self.layers)
+            unrolled = self.unroll(saved if keep else None, block.sizes, keep)
+            saved = saved[sum(block.sizes) * self.width :]
             for begin, end in block.slabs(self.most_rows):
-                sizes = block.sizes[begin:end]
-                if saved.numel() > 0:
-                    buffer = saved[saved_rows * self.width :]
-                    saved_rows += sum(sizes)
-                else:
-                    if scratch.numel() < sum(sizes) * self.width:
-                        scratch = self.table.new_empty(sum(sizes) * self.width)
-                    # States carried over from the slab before live in the scratch memory that is about to be reused.
-                    carries = [tuple(state.clone() for state in carry) for carry in carries]
-                    buffer = scratch
-                layers = self.unroll(buffer, sizes, carries)
-                self.run(layers, index.gate_rows(sizes, begin))
-                self._collect(out, layers[-1].h, block.sizes, begin, end, index.node)
-                carries = [layer.end() for layer in layers]
+                for t, rows in zip(range(begin, end), index.gate_rows(begin, end), strict=True):
+                    self.step(unrolled, t, rows)
+            out.index_add_(0, index.node, last_rows(unrolled[-1].h))
         return out
-
-    def _collect(self, out: Tensor, h: Tensor, sizes: list[int], begin: int, end: int, node: Tensor) -> None:
-        """Adds the last hidden state of each sequence that ends in a slab to its node."""
-        offset = 0
-        for step in range(begin, end):
-            running = sizes[step + 1] if step + 1 < len(sizes) else 0
-            if running < sizes[step]:
-                out.index_add_(0, node[running : sizes[step]], h[offset + running : offset + sizes[step]])
-            offset += sizes[step]
 
     def backward(self, d_out: Tensor, saved: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of the weights; runs blocks again whose states were not saved."""
-        d_out = d_out.to(self.dtype)
-        d_table = torch.zeros_like(self.table)
-        d_weights = [torch.zeros_like(weight) for weight in self.weights]
-        saved_rows = 0
+        gradients = Gradients(self)
+        keep = saved.numel() > 0
         for block, index in self.blocks():
-            d_states = [
-                [self.table.new_zeros(block.sizes[0], self.hidden) for _ in range(self.unrolled.states)]
-                for _ in self.layers
-            ]
-            d_states[-1][0] = d_out.index_select(0, index.node)
+            gradients.begin(d_out.index_select(0, index.node).to(self.dtype))
             slabs = list(block.slabs(self.most_rows))
-            if saved.numel() > 0:
-                (begin, end), rows = slabs[0], index.gate_rows(block.sizes, 0)
-                layers = self.unroll(saved[saved_rows * self.width :], block.sizes, [()] * len(self.layers))
-                saved_rows += sum(block.sizes)
-                self._slab_backward(layers, rows, d_states, d_table, d_weights)
-                continue
-            carries: list[list[Carry]] = [[()] * len(self.layers)]
-            for position, (begin, end) in enumerate([*slabs[:-1], *reversed(slabs)]):
-                sizes = block.sizes[begin:end]
-                first_time = position < len(slabs) - 1
-                buffer = self.table.new_empty(sum(sizes) * self.width)
-                layers = self.unroll(buffer, sizes, carries[-1] if first_time else carries.pop())
-                rows = index.gate_rows(sizes, begin)
-                self.run(layers, rows)
-                if first_time:
-                    carries.append([tuple(state.clone() for state in layer.end()) for layer in layers])
-                else:
-                    self._slab_backward(layers, rows, d_states, d_table, d_weights)
-        return d_table, d_weights
+            carries = self.carries(block, index, slabs)
+            for begin, end in reversed(slabs):
+                unrolled = self.unroll(saved if keep else None, block.sizes[begin:end], True, carries.pop())
+                rows = index.gate_rows(begin, end)
+                if not keep:
+                    for t in range(end - begin):
+                        self.step(unrolled, t, rows[t])
+                for t in reversed(range(end - begin)):
+                    gradients.step(unrolled, t, rows[t])
+            saved = saved[sum(block.sizes) * self.width :]
+        return gradients.finish()
 
-    def _slab_backward(
-        self,
-        layers: list[Unrolled],
-        rows: Tensor,
-        d_states: list[list[Tensor]],
-        d_table: Tensor,
-        d_weights: list[Tensor],
-    ) -> None:
-        d_gates = torch.empty_like(layers[0].gates)
-        d_h: Tensor | None = None
-        d_layers = split_layers(d_weights)
-        for index in reversed(range(len(layers))):
-            layer, d_layer = layers[index], d_layers[index]
-            d_hidden = layer.backward(self.layers[index].weight_hh, d_gates, d_states[index], d_h)
-            layer.add_weight_gradient(d_layer.weight_hh, d_hidden)
-            d_layer.bias_hh.add_(d_hidden.sum(0))
-            weight_ih = self.layers[index].weight_ih
-            if weight_ih is not None and d_layer.weight_ih is not None and d_layer.bias_ih is not None:
-                d_layer.weight_ih.addmm_(d_gates.t(), layers[index - 1].h)
-                d_layer.bias_ih.add_(d_gates.sum(0))
-                d_h = torch.mm(d_gates, weight_ih)
+    def carries(self, block: Block, index: BlockIndex, slabs: list[tuple[int, int]]) -> list[list[Carry]]:
+        """The states before each slab of a block."""
+        carries: list[list[Carry]] = [[()] * len(self.layers)]
+        unrolled = self.unroll(None, block.sizes, False) if len(slabs) > 1 else []
+        for begin, end in slabs[:-1]:
+            for t, rows in zip(range(begin, end), index.gate_rows(begin, end), strict=True):
+                self.step(unrolled, t, rows)
+            carries.append([tuple(state.clone() for state in layer.end(end - 1)) for layer in unrolled])
+        return carries
+
+
+def last_rows(steps: Sequence[Tensor]) -> Tensor:
+    """The last row of each sequence of a block, in order."""
+    following = [step.size(0) for step in steps[1:]] + [0]
+    ends = [step[after:] for step, after in zip(steps, following, strict=True) if step.size(0) > after]
+    return torch.cat(ends[::-1])
+
+
+class Gradients:
+    """What the backward pass accumulates over blocks and steps."""
+
+    def __init__(self, operation: Packed) -> None:
+        self.operation = operation
+        self.table = torch.zeros_like(operation.table)
+        self.weights = [torch.zeros_like(weight) for weight in operation.weights]
+        self.layers = split_layers(self.weights)
+
+    def begin(self, d_last: Tensor) -> None:
+        """Starts a block, given the gradient of its sequences' last hidden states."""
+        operation = self.operation
+        self.states = [[torch.zeros_like(d_last) for _ in range(operation.unrolled.states)] for _ in self.layers]
+        self.states[-1][0] = d_last
+        self.gates = d_last.new_empty(d_last.size(0), operation.table.size(1))
+
+    def step(self, unrolled: list[Unrolled], t: int, rows: Tensor) -> None:
+        size = rows.size(0)
+        d_gates = self.gates[:size]
+        for index in reversed(range(len(unrolled))):
+            layer, weights, gradients = unrolled[index], self.operation.layers[index], self.layers[index]
+            d_hidden = layer.backward(t, weights.weight_hh, [state[:size] for state in self.states[index]], d_gates)
+            h_before = layer.h_before[t]
+            if h_before is not None:
+                gradients.weight_hh.addmm_(d_hidden.t(), h_before)
+            if not layer.additive:
+                gradients.bias_hh.add_(d_hidden.sum(0))
+            if weights.weight_ih is None or gradients.weight_ih is None or gradients.bias_ih is None:
+                self.table.index_add_(0, rows, d_gates)
             else:
-                d_table.index_add_(0, rows, d_gates)
+                gradients.weight_ih.addmm_(d_gates.t(), unrolled[index - 1].h[t])
+                gradients.bias_ih.add_(d_gates.sum(0))
+                self.states[index - 1][0][:size].addmm_(d_gates, weights.weight_ih)
+
+    def finish(self) -> tuple[Tensor, list[Tensor]]:
+        if self.operation.unrolled.additive:
+            for layer in self.layers:
+                layer.bias_hh.copy_(self.table.sum(0) if layer.bias_ih is None else layer.bias_ih)
+        return self.table, self.weights
