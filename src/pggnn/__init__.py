@@ -1,0 +1,7 @@
+"""PG-GNN: an aggregator that sees which of a node's neighbours know each other."""
+
+from pggnn.nn import PGGNN, PGConv
+from pggnn.plan import Plan
+
+__all__ = ["PGConv", "PGGNN", "Plan"]
+__version__ = "0.1.0"

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pggnn.ops import reference
+from pggnn.ops.memory import POOL
 from pggnn.ops.packed import Graph, Packed, state_dtype
 from pggnn.orderings import Form, Reading
 from pggnn.plan import Plan
@@ -63,7 +64,7 @@ def _forward(
     """The sums, and the states for the backward pass where they are to be kept and fit the workspace."""
     graph = Graph(start, degree, order, profile, rows, root)
     operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
-    saved = operation.table.new_empty(operation.saved_elements if keep else 0)
+    saved = POOL.take(operation.saved_elements if keep else 0, operation.table)
     return operation.forward(saved).to(gates.dtype), saved
 
 
@@ -100,6 +101,7 @@ def _(
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     gates, weights, start, degree, order, profile, rows, *ctx.constants, _ = inputs
+    ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(output[1])
     ctx.save_for_backward(output[1], gates, start, degree, order, profile, rows, *weights)
 

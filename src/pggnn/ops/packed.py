@@ -13,8 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pggnn.cells import Layer, split_layers
-from pggnn.ops.unroll import UNROLLED, Carry, Unrolled
+from pggnn.cells import split_layers
+from pggnn.ops.memory import POOL
+from pggnn.ops.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.orderings import ROOT, Reading
 
 MOST_SEQUENCES = 1024
@@ -51,14 +52,6 @@ def total_rows(profile: Tensor, reading: Reading) -> int:
     return sum(nodes * reading.count(n) * reading.length(n) for n, nodes in profile.tolist())
 
 
-def row_bytes(cell: str, hidden: int, layers: int, element: int) -> int:
-    """Memory that a training pass needs for each step of a sequence."""
-    unrolled = UNROLLED[cell]
-    saved = layers * sum(unrolled.fields)
-    gradients = len(unrolled.gate_scale) * (1 if unrolled.additive else 2) + 1
-    return (saved + gradients) * hidden * element + 64
-
-
 def blocks(profile: Tensor, reading: Reading, most_rows: int) -> Iterator[Block]:
     """Cuts the sequences, sorted by falling length, into blocks."""
     groups = [(nodes * reading.count(n), reading.length(n)) for n, nodes in profile.tolist()]
@@ -89,6 +82,13 @@ def active(lengths: list[tuple[int, int]]) -> list[int]:
         sizes += [running] * (length - len(sizes))
         running -= count
     return sizes
+
+
+class Carry(NamedTuple):
+    """The state after a slab: all layers' hidden vectors, and what else each cell carries on."""
+
+    state: Tensor
+    own: Sequence[Tensor | None]
 
 
 class BlockIndex:
@@ -141,68 +141,75 @@ class Packed:
     def __init__(
         self, gates: Tensor, weights: Sequence[Tensor], graph: Graph, reading: Reading, cell: str, workspace: int
     ) -> None:
-        self.graph, self.reading, self.unrolled = graph, reading, UNROLLED[cell]
+        self.graph, self.reading, self.cell = graph, reading, UNROLLED[cell]
         self.dtype = state_dtype(gates, weights)
         self.weights = [weight.detach().to(self.dtype) for weight in weights]
         self.layers = split_layers(self.weights)
         self.hidden = weights[0].size(1)
-        self.width = len(self.layers) * self.hidden * sum(self.unrolled.fields)
-        self.most_rows = max(1, workspace // row_bytes(cell, self.hidden, len(self.layers), self.dtype.itemsize))
+        self.widths = [sum(self.cell.fields(index)) * self.hidden for index in range(len(self.layers))]
+        scratch = (2 * len(self.cell.gate_scale) + 2) * self.hidden
+        self.most_rows = max(1, workspace // ((sum(self.widths) + scratch) * self.dtype.itemsize))
         self.ends = reading.count(graph.degree.index_select(0, graph.order)).cumsum(0)
         self.table, self.prepared = self._prepare(gates.detach().to(self.dtype))
+
+    def _prepare(self, gates: Tensor) -> tuple[Tensor, list[Prepared]]:
+        """Gate rows and weights as :class:`Unrolled` wants them."""
+        scale = self.weights[0].new_tensor(self.cell.gate_scale).repeat_interleave(self.hidden)
+        prepared = []
+        for weight_ih, weight_hh, bias_ih, bias_hh in self.layers:
+            weight = weight_hh if weight_ih is None else torch.cat([weight_ih, weight_hh], dim=1)
+            if bias_ih is None:
+                bias_ih = bias_hh
+            elif self.cell.additive:
+                bias_ih = bias_ih + bias_hh
+            prepared.append(Prepared((weight.t() * scale).contiguous(), bias_ih * scale, bias_hh))
+        table = (gates + self.layers[0].bias_hh) * scale if self.cell.additive else gates
+        return table, prepared
 
     @property
     def saved_elements(self) -> int:
         """Size of the states of all sequences, or 0 if they do not fit the workspace."""
         rows = total_rows(self.graph.profile, self.reading)
-        return rows * self.width if rows <= self.most_rows else 0
+        return rows * sum(self.widths) if rows <= self.most_rows else 0
 
-    def _prepare(self, gates: Tensor) -> tuple[Tensor, list[Layer]]:
-        """Gate rows and weights with gates scaled, matrices transposed and, for additive cells, biases folded."""
-        scale = self.weights[0].new_tensor(self.unrolled.gate_scale).repeat_interleave(self.hidden)
-        prepared = []
-        for weight_ih, weight_hh, bias_ih, bias_hh in self.layers:
-            if self.unrolled.additive and bias_ih is not None:
-                bias_ih = (bias_ih + bias_hh) * scale
-            if weight_ih is not None:
-                weight_ih = (weight_ih.t() * scale).contiguous()
-            prepared.append(Layer(weight_ih, (weight_hh.t() * scale).contiguous(), bias_ih, bias_hh))
-        return ((gates + self.layers[0].bias_hh) * scale if self.unrolled.additive else gates), prepared
+    def unroll(
+        self, sizes: list[int], keep: bool, memory: Tensor | None = None, carry: Carry | None = None
+    ) -> list[Unrolled]:
+        """The layers over some steps of a block, from their beginning or from the state ``carry``."""
+        rows = sum(sizes) if keep else sizes[0]
+        if memory is None:
+            memory = POOL.take(rows * sum(self.widths), self.table)
+        if carry is None:
+            state = self.table.new_zeros(sizes[0], self.hidden * len(self.layers))
+            own: Sequence[Tensor | None] = [None] * len(self.layers)
+        else:
+            state, own = carry.state[: sizes[0]].clone(), carry.own
+        parts = memory[: rows * sum(self.widths)].split([rows * width for width in self.widths])
+        return [
+            self.cell(index, part, sizes, state, self.hidden, keep, own[index]) for index, part in enumerate(parts)
+        ]
+
+    def step(self, layers: list[Unrolled], t: int, rows: Tensor, begins: bool) -> None:
+        """Runs all layers over step t, given the gate rows it reads."""
+        torch.index_select(self.table, 0, rows, out=layers[0].gate_steps[t])
+        for layer, weights in zip(layers, self.prepared, strict=True):
+            layer.forward(t, weights, begins)
 
     def blocks(self) -> Iterator[tuple[Block, BlockIndex]]:
         for block in blocks(self.graph.profile, self.reading, self.most_rows):
             yield block, BlockIndex(block, self.graph, self.reading, self.ends)
-
-    def unroll(
-        self, buffer: Tensor | None, sizes: list[int], keep: bool, carries: Sequence[Carry] = ()
-    ) -> list[Unrolled]:
-        """The layers over some steps of a block, on memory that holds, or is to hold, their states."""
-        elements = (sum(sizes) if keep else sizes[0]) * self.width
-        buffer = self.table.new_empty(elements) if buffer is None else buffer[:elements]
-        parts = buffer.chunk(len(self.layers))
-        carries = carries or [()] * len(parts)
-        return [self.unrolled(part, sizes, self.hidden, keep, carry) for part, carry in zip(parts, carries, strict=True)]
-
-    def step(self, unrolled: list[Unrolled], t: int, rows: Tensor) -> None:
-        """Runs all layers over step t, given the gate rows it reads."""
-        for index, (layer, weights) in enumerate(zip(unrolled, self.prepared, strict=True)):
-            if weights.weight_ih is None or weights.bias_ih is None:
-                torch.index_select(self.table, 0, rows, out=layer.gates[t])
-            else:
-                torch.addmm(weights.bias_ih, unrolled[index - 1].h[t], weights.weight_ih, out=layer.gates[t])
-            layer.forward(t, weights.weight_hh, weights.bias_hh)
 
     def forward(self, saved: Tensor) -> Tensor:
         """The sum over each node's sequences; fills ``saved`` with all states unless it is empty."""
         out = self.table.new_zeros(self.graph.degree.size(0), self.hidden)
         keep = saved.numel() > 0
         for block, index in self.blocks():
-            unrolled = self.unroll(saved if keep else None, block.sizes, keep)
-            saved = saved[sum(block.sizes) * self.width :]
+            layers = self.unroll(block.sizes, keep, saved if keep else None)
+            saved = saved[sum(block.sizes) * sum(self.widths) :]
             for begin, end in block.slabs(self.most_rows):
                 for t, rows in zip(range(begin, end), index.gate_rows(begin, end), strict=True):
-                    self.step(unrolled, t, rows)
-            out.index_add_(0, index.node, last_rows(unrolled[-1].h))
+                    self.step(layers, t, rows, begins=t == 0)
+            out.index_add_(0, index.node, layers[-1].last_hidden)
         return out
 
     def backward(self, d_out: Tensor, saved: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -210,74 +217,70 @@ class Packed:
         gradients = Gradients(self)
         keep = saved.numel() > 0
         for block, index in self.blocks():
-            gradients.begin(d_out.index_select(0, index.node).to(self.dtype))
+            d_last = d_out.index_select(0, index.node).to(self.dtype)
+            d_states = [[torch.zeros_like(d_last) for _ in range(self.cell.states)] for _ in self.layers]
+            d_states[-1][0] = d_last
             slabs = list(block.slabs(self.most_rows))
             carries = self.carries(block, index, slabs)
             for begin, end in reversed(slabs):
-                unrolled = self.unroll(saved if keep else None, block.sizes[begin:end], True, carries.pop())
+                layers = self.unroll(block.sizes[begin:end], True, saved if keep else None, carries.pop())
                 rows = index.gate_rows(begin, end)
                 if not keep:
                     for t in range(end - begin):
-                        self.step(unrolled, t, rows[t])
-                for t in reversed(range(end - begin)):
-                    gradients.step(unrolled, t, rows[t])
-            saved = saved[sum(block.sizes) * self.width :]
+                        self.step(layers, t, rows[t], begins=begin + t == 0)
+                gradients.add(layers, torch.cat(list(rows)), d_states, begins=begin == 0)
+            saved = saved[sum(block.sizes) * sum(self.widths) :]
         return gradients.finish()
 
-    def carries(self, block: Block, index: BlockIndex, slabs: list[tuple[int, int]]) -> list[list[Carry]]:
+    def carries(self, block: Block, index: BlockIndex, slabs: list[tuple[int, int]]) -> list[Carry | None]:
         """The states before each slab of a block."""
-        carries: list[list[Carry]] = [[()] * len(self.layers)]
-        unrolled = self.unroll(None, block.sizes, False) if len(slabs) > 1 else []
+        carries: list[Carry | None] = [None]
+        layers = self.unroll(block.sizes, False) if len(slabs) > 1 else []
         for begin, end in slabs[:-1]:
             for t, rows in zip(range(begin, end), index.gate_rows(begin, end), strict=True):
-                self.step(unrolled, t, rows)
-            carries.append([tuple(state.clone() for state in layer.end(end - 1)) for layer in unrolled])
+                self.step(layers, t, rows, begins=t == 0)
+            carries.append(Carry(layers[-1].state.clone(), [layer.own_state(end - 1) for layer in layers]))
         return carries
 
 
-def last_rows(steps: Sequence[Tensor]) -> Tensor:
-    """The last row of each sequence of a block, in order."""
-    following = [step.size(0) for step in steps[1:]] + [0]
-    ends = [step[after:] for step, after in zip(steps, following, strict=True) if step.size(0) > after]
-    return torch.cat(ends[::-1])
-
-
 class Gradients:
-    """What the backward pass accumulates over blocks and steps."""
+    """What the backward pass accumulates: gradients of the gate rows, and of each layer's weights and biases."""
 
     def __init__(self, operation: Packed) -> None:
-        self.operation = operation
+        self.layers, self.additive = operation.layers, operation.cell.additive
         self.table = torch.zeros_like(operation.table)
-        self.weights = [torch.zeros_like(weight) for weight in operation.weights]
-        self.layers = split_layers(self.weights)
+        self.weights = [torch.zeros_like(weights.weight) for weights in operation.prepared]
+        self.bias_ih = [torch.zeros_like(weights.bias_hh) for weights in operation.prepared]
+        self.bias_hh = [torch.zeros_like(weights.bias_hh) for weights in operation.prepared]
 
-    def begin(self, d_last: Tensor) -> None:
-        """Starts a block, given the gradient of its sequences' last hidden states."""
-        operation = self.operation
-        self.states = [[torch.zeros_like(d_last) for _ in range(operation.unrolled.states)] for _ in self.layers]
-        self.states[-1][0] = d_last
-        self.gates = d_last.new_empty(d_last.size(0), operation.table.size(1))
-
-    def step(self, unrolled: list[Unrolled], t: int, rows: Tensor) -> None:
-        size = rows.size(0)
-        d_gates = self.gates[:size]
-        for index in reversed(range(len(unrolled))):
-            layer, weights, gradients = unrolled[index], self.operation.layers[index], self.layers[index]
-            d_hidden = layer.backward(t, weights.weight_hh, [state[:size] for state in self.states[index]], d_gates)
-            h_before = layer.h_before[t]
-            if h_before is not None:
-                gradients.weight_hh.addmm_(d_hidden.t(), h_before)
-            if not layer.additive:
-                gradients.bias_hh.add_(d_hidden.sum(0))
-            if weights.weight_ih is None or gradients.weight_ih is None or gradients.bias_ih is None:
-                self.table.index_add_(0, rows, d_gates)
+    def add(self, layers: list[Unrolled], rows: Tensor, d_states: list[list[Tensor]], begins: bool) -> None:
+        """Runs a slab backwards from the gradient of the state after it."""
+        d_h: Tensor | None = None
+        for index in reversed(range(len(layers))):
+            layer, weights = layers[index], self.layers[index]
+            d_input, d_hidden = layer.backward(weights.weight_hh, d_states[index], d_h, begins)
+            if self.additive:
+                self.weights[index].addmm_(layer.inputs.t(), d_input)
             else:
-                gradients.weight_ih.addmm_(d_gates.t(), unrolled[index - 1].h[t])
-                gradients.bias_ih.add_(d_gates.sum(0))
-                self.states[index - 1][0][:size].addmm_(d_gates, weights.weight_ih)
+                self.weights[index][-layer.hidden :].addmm_(layer.inputs[:, -layer.hidden :].t(), d_hidden)
+                self.bias_hh[index].add_(d_hidden.sum(0))
+            if weights.weight_ih is None:
+                self.table.index_add_(0, rows, d_input)
+            else:
+                if not self.additive:
+                    self.weights[index][: layer.hidden].addmm_(layer.inputs[:, : layer.hidden].t(), d_input)
+                self.bias_ih[index].add_(d_input.sum(0))
+                d_h = torch.mm(d_input, weights.weight_ih, out=layer.scratch(1))
 
     def finish(self) -> tuple[Tensor, list[Tensor]]:
-        if self.operation.unrolled.additive:
-            for layer in self.layers:
-                layer.bias_hh.copy_(self.table.sum(0) if layer.bias_ih is None else layer.bias_ih)
-        return self.table, self.weights
+        """Gradients of the gate rows, and of the weights in their order."""
+        d_weights: list[Tensor] = []
+        for index, (weight, bias_ih, bias_hh) in enumerate(zip(self.weights, self.bias_ih, self.bias_hh, strict=True)):
+            if self.additive:
+                bias_hh = self.table.sum(0) if index == 0 else bias_ih.clone()
+            if index == 0:
+                d_weights += [weight.t(), bias_hh]
+            else:
+                weight_ih, weight_hh = weight.t().chunk(2, dim=1)
+                d_weights += [weight_ih, weight_hh, bias_ih, bias_hh]
+        return self.table, [gradient.contiguous() for gradient in d_weights]

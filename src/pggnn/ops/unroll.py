@@ -1,19 +1,119 @@
-"""The recurrent cells over a packed block of sequences: forward in place, backward by hand, step by step.
+"""The recurrent cells over a packed block of sequences: forward in place, backward by hand.
 
 A block holds sequences sorted by falling length: at step t the first ``sizes[t]`` of them are still running. With
-``keep`` every step has memory of its own, for the backward pass to find; without, all steps share the same memory, and
-after the last step each sequence's final state is left there.
+``keep`` every step has memory of its own, one after the other, for the backward pass to find; without, all steps share
+the memory of one. The hidden vectors of all layers stand side by side in ``state``, a row for each sequence, and are
+overwritten step by step; a sequence that has ended keeps its last one.
+
+The backward pass first turns what was kept into the factors by which the gates' gradients depend on the state's, for
+all steps at once; only a handful of operations per step are left then.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-Carry = tuple[Tensor, ...]
-"""The state a block takes over from the steps before it, hidden vector first; empty where its sequences begin."""
+from pggnn.ops.memory import POOL
+
+
+class Prepared(NamedTuple):
+    """A layer's weights for the forward pass: matrices transposed and stacked, gates scaled."""
+
+    weight: Tensor
+    """``[W_ih | W_hh]ᵀ``; in the first layer ``W_hhᵀ``."""
+    bias_ih: Tensor
+    """``b_ih``, for additive cells ``b_ih + b_hh``; unused in the first layer."""
+    bias_hh: Tensor
+
+
+class Unrolled(ABC):
+    """One recurrent layer over one block."""
+
+    gate_scale: tuple[int, ...]
+    """What each gate's inputs and weights are multiplied by before the forward pass."""
+    own_fields: tuple[int, ...] = ()
+    """Hidden vectors per row that the cell keeps beside its gates and what it has read."""
+    states = 1
+    additive = True
+    """Whether input and hidden part are only ever added, so that one matrix product gives both."""
+
+    @classmethod
+    def fields(cls, index: int) -> tuple[int, ...]:
+        """Hidden vectors per row in each field of the memory of layer ``index``."""
+        return len(cls.gate_scale), *cls.own_fields, min(index + 1, 2)
+
+    def __init__(
+        self, index: int, memory: Tensor, sizes: list[int], state: Tensor, hidden: int, keep: bool, carry: Tensor | None
+    ) -> None:
+        rows = sum(sizes) if keep else sizes[0]
+        self.index, self.sizes, self.hidden, self.keep, self.carry = index, sizes, hidden, keep, carry
+        parts = memory.split([rows * hidden * field for field in self.fields(index)])
+        self.gates, *self.own, self.inputs = (part.view(rows, -1) for part in parts)
+        self.state = state
+        reads = state[:, max(index - 1, 0) * hidden : (index + 1) * hidden]
+        self.gate_steps, self.input_steps = self.steps(self.gates), self.steps(self.inputs)
+        self.read_steps = first_rows(reads, sizes)
+        self.below_steps, self.h_steps = first_rows(reads[:, :hidden], sizes), first_rows(reads[:, -hidden:], sizes)
+        self.gate_columns = [self.steps(gate) for gate in self.columns(self.gates)]
+
+    @abstractmethod
+    def forward(self, t: int, weights: Prepared, begins: bool) -> None:
+        """Runs step t, the first of its sequences if ``begins``. The first layer's gates hold their input part."""
+
+    @abstractmethod
+    def backward(
+        self, weight_hh: Tensor, d_state: list[Tensor], d_h: Tensor | None, begins: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Runs all steps backwards, the first of them the first of its sequences if ``begins``.
+
+        Args:
+            weight_hh: ``W_hh``, unscaled.
+            d_state: Gradient of the state after the block, a row for each sequence; becomes that before it.
+            d_h: Gradient of each step's hidden vector from the layer above, if there is one.
+            begins: Whether the state before the block is zero and needs no gradient.
+
+        Returns:
+            The gradients of the gates' input and hidden part, unscaled; one and the same tensor for additive cells.
+        """
+
+    @property
+    def last_hidden(self) -> Tensor:
+        """Each sequence's hidden vector after its last step."""
+        return self.state[:, self.index * self.hidden : (self.index + 1) * self.hidden]
+
+    def own_state(self, t: int) -> Tensor | None:
+        """What the cell carries on from step t beside the hidden vector."""
+        return None
+
+    def steps(self, tensor: Tensor) -> Sequence[Tensor]:
+        """A field, or some of its columns, at each step."""
+        return tensor.split(self.sizes) if self.keep else first_rows(tensor, self.sizes)
+
+    def columns(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """The columns of each gate."""
+        return tensor.split(self.hidden, dim=1)
+
+    def project(self, t: int, weights: Prepared, begins: bool) -> None:
+        """The matrix products of step t for an additive cell: input and hidden part together."""
+        gates = self.gate_steps[t]
+        if self.index == 0:
+            if not begins:
+                gates.addmm_(self.h_steps[t], weights.weight)
+        elif begins:
+            torch.addmm(weights.bias_ih, self.below_steps[t], weights.weight[: self.hidden], out=gates)
+        else:
+            torch.addmm(weights.bias_ih, self.read_steps[t], weights.weight, out=gates)
+        if self.keep:
+            self.input_steps[t].copy_(self.read_steps[t])
+
+    def scratch(self, hidden_vectors: int) -> Tensor:
+        """Uninitialised memory for every step of the block."""
+        rows = self.gates.size(0)
+        return POOL.take(rows * hidden_vectors * self.hidden, self.gates).view(rows, -1)
 
 
 def first_rows(tensor: Tensor, sizes: Sequence[int]) -> list[Tensor]:
@@ -24,217 +124,206 @@ def first_rows(tensor: Tensor, sizes: Sequence[int]) -> list[Tensor]:
     return views
 
 
-class Unrolled(ABC):
-    """One recurrent layer over one block.
-
-    For each step in turn, fill ``gates[t]`` with the gates' input part, each gate multiplied by its :attr:`gate_scale`,
-    then call :meth:`forward`; ``h[t]`` is the hidden state afterwards.
-    """
-
-    fields: tuple[int, ...]
-    """Hidden vectors per row in each field of the buffer: the gates come first, the hidden state last."""
-    gate_scale: tuple[int, ...]
-    """What the gates' inputs and weights are multiplied by before the forward pass."""
-    states = 1
-    additive = True
-    """Whether input and hidden part are only ever added, so that ``b_hh`` may be folded into the input part."""
-
-    def __init__(self, buffer: Tensor, sizes: list[int], hidden: int, keep: bool, carry: Carry = ()) -> None:
-        rows = sum(sizes) if keep else sizes[0]
-        self.sizes, self.hidden, self.keep, self.carry = sizes, hidden, keep, carry
-        self.parts = [part.view(rows, -1) for part in buffer.split([rows * hidden * field for field in self.fields])]
-        self.gates, self.h = self.steps(self.parts[0]), self.steps(self.parts[-1])
-        self.h_before = self.before(self.h, state=0)
-        self.views: list[tuple[Any, ...]] = list(zip(*self.cut(), strict=True))
-
-    @abstractmethod
-    def cut(self) -> list[Sequence[Any]]:
-        """The views of each step that :meth:`forward` and :meth:`backward` want."""
-
-    @abstractmethod
-    def forward(self, t: int, weight: Tensor, bias: Tensor) -> None:
-        """Runs step t, given ``W_hhᵀ`` (scaled) and ``b_hh`` (which additive cells ignore)."""
-
-    @abstractmethod
-    def backward(self, t: int, weight: Tensor, d_state: list[Tensor], d_gates: Tensor) -> Tensor:
-        """Runs step t backwards.
-
-        Args:
-            t: The step.
-            weight: ``W_hh``, unscaled.
-            d_state: Gradient of the state after the step, a row for each running sequence; becomes that before it.
-            d_gates: Filled with the gradient of the gates' (unscaled) input part.
-
-        Returns:
-            The gradient of the gates' hidden part, which is ``d_gates`` itself for additive cells.
-        """
-
-    def end(self, t: int) -> Carry:
-        """The state after step t, for a block that goes on from there."""
-        return (self.h[t],)
-
-    def steps(self, tensor: Tensor, first: int = 0, last: int | None = None) -> Sequence[Tensor]:
-        """A field, or only its hidden vectors ``first`` … ``last − 1``, at each step."""
-        columns = tensor if last is None else tensor[:, first * self.hidden : last * self.hidden]
-        return columns.split(self.sizes) if self.keep else first_rows(columns, self.sizes)
-
-    def before(self, steps: Sequence[Tensor], state: int) -> list[Tensor | None]:
-        """What the sequences running at each step had in a field one step earlier; ``None`` for zero."""
-        first = self.carry[state][: self.sizes[0]] if self.carry else None
-        return [first, *(rows[:size] for rows, size in zip(steps, self.sizes[1:], strict=False))]
+def stretches(sizes: list[int]) -> Iterator[tuple[slice, slice]]:
+    """The packed rows of steps 1, 2, … with the rows one step earlier, in the longest stretches contiguous in both."""
+    offsets = [0, *accumulate(sizes)]
+    step = 1
+    while step < len(sizes):
+        stop = step + 1
+        while sizes[step] == sizes[step - 1] and stop < len(sizes) and sizes[stop] == sizes[step]:
+            stop += 1
+        rows = offsets[stop] - offsets[step]
+        yield slice(offsets[step], offsets[stop]), slice(offsets[step - 1], offsets[step - 1] + rows)
+        step = stop
 
 
-def _sigmoid_backward(gradient: Tensor, output: Tensor) -> None:
-    torch.ops.aten.sigmoid_backward.grad_input(gradient, output, grad_input=gradient)
+def sigmoid_slope(factor: Tensor, output: Tensor, out: Tensor) -> None:
+    """factor · σ′, from σ's output."""
+    torch.ops.aten.sigmoid_backward.grad_input(factor, output, grad_input=out)
 
 
-def _tanh_backward(gradient: Tensor, output: Tensor) -> None:
-    torch.ops.aten.tanh_backward.grad_input(gradient, output, grad_input=gradient)
+def tanh_slope(factor: Tensor, output: Tensor, out: Tensor) -> None:
+    """factor · tanh′, from tanh's output."""
+    torch.ops.aten.tanh_backward.grad_input(factor, output, grad_input=out)
 
 
 class UnrolledLSTM(Unrolled):
     """tanh(x) = 2σ(2x) − 1: with the input of gate g doubled, one sigmoid serves all four gates."""
 
-    fields = (4, 1, 1, 1)
     gate_scale = (1, 1, 2, 1)
+    own_fields = (1,)
     states = 2
 
-    def cut(self) -> list[Sequence[Any]]:
-        gates, c, tanh_c, _ = self.parts
-        each = [self.steps(gates, k, k + 1) for k in range(4)]
-        self.c = self.steps(c)
-        self.minus_one = gates.new_tensor(-1.0)
-        return [self.gates, *each, self.steps(gates, 0, 2), self.c, self.steps(tanh_c), self.before(self.c, state=1)]
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.c_steps = self.steps(self.own[0])
+        before = [self.c_steps[0] if self.carry is None else self.carry, *self.c_steps]
+        self.c_before = [c[:size] for c, size in zip(before, self.sizes, strict=False)]
+        self.minus_one = self.gates.new_tensor(-1.0)
 
-    def forward(self, t: int, weight: Tensor, bias: Tensor) -> None:
-        gates, i, f, g, o, _, c, tanh_c, c_before = self.views[t]
-        if c_before is not None:
-            gates.addmm_(self.h_before[t], weight)
-        gates.sigmoid_()
+    def forward(self, t: int, weights: Prepared, begins: bool) -> None:
+        self.project(t, weights, begins)
+        i, f, g, o = (gate[t] for gate in self.gate_columns)
+        c, h = self.c_steps[t], self.h_steps[t]
+        self.gate_steps[t].sigmoid_()
         torch.add(self.minus_one, g, alpha=2, out=g)
-        if c_before is None:
+        if begins:
             torch.mul(i, g, out=c)
         else:
-            torch.mul(f, c_before, out=c).addcmul_(i, g)
-        torch.tanh(c, out=tanh_c)
-        torch.mul(o, tanh_c, out=self.h[t])
+            torch.mul(f, self.c_before[t], out=c).addcmul_(i, g)
+        torch.mul(o, torch.tanh(c, out=h), out=h)
 
-    def backward(self, t: int, weight: Tensor, d_state: list[Tensor], d_gates: Tensor) -> Tensor:
-        _, i, f, g, o, i_f, _, tanh_c, c_before = self.views[t]
-        dh, dc = d_state
-        d_i, d_f, d_g, d_o = d_gates.split(self.hidden, dim=1)
-        torch.mul(dh, o, out=d_g)
-        _tanh_backward(d_g, tanh_c)
-        dc.add_(d_g)
-        torch.mul(dh, tanh_c, out=d_o)
-        torch.mul(dc, g, out=d_i)
-        torch.mul(dc, i, out=d_g)
-        if c_before is None:
-            d_f.zero_()
+    def backward(
+        self, weight_hh: Tensor, d_state: list[Tensor], d_h: Tensor | None, begins: bool
+    ) -> tuple[Tensor, Tensor]:
+        i, f, g, o = self.columns(self.gates)
+        d_gates, dc_by_dh = self.scratch(4), torch.tanh(self.own[0], out=self.scratch(1))
+        d_i, d_f, d_g, d_o = self.columns(d_gates)
+        sigmoid_slope(g, i, out=d_i)
+        tanh_slope(i, g, out=d_g)
+        sigmoid_slope(dc_by_dh, o, out=d_o)
+        torch.addcmul(o, o, dc_by_dh.square_(), value=-1, out=dc_by_dh)
+        for rows, before in stretches(self.sizes):
+            sigmoid_slope(self.own[0][before], f[rows], out=d_f[rows])
+        if begins:
+            d_f[: self.sizes[0]].zero_()
         else:
-            torch.mul(dc, c_before, out=d_f)
-        _sigmoid_backward(d_gates[:, : 2 * self.hidden], i_f)
-        _tanh_backward(d_g, g)
-        _sigmoid_backward(d_o, o)
-        if c_before is not None:
-            dc.mul_(f)
-            torch.mm(d_gates, weight, out=dh)
-        return d_gates
+            sigmoid_slope(self.c_before[0], f[: self.sizes[0]], out=d_f[: self.sizes[0]])
 
-    def end(self, t: int) -> Carry:
-        return self.h[t], self.c[t]
+        by_dc = self.steps(d_gates.view(-1, 4, self.hidden)[:, :3])
+        d_gate_steps, by_dh, f_steps, c_by_h = (self.steps(part) for part in (d_gates, d_o, f, dc_by_dh))
+        above = None if d_h is None else self.steps(d_h)
+        dh_steps, dc_steps = (first_rows(d, self.sizes) for d in d_state)
+        dc_column_steps = first_rows(d_state[1].unsqueeze(1), self.sizes)
+        for t in reversed(range(len(self.sizes))):
+            dh, dc = dh_steps[t], dc_steps[t]
+            if above is not None:
+                dh.add_(above[t])
+            dc.addcmul_(dh, c_by_h[t])
+            by_dc[t].mul_(dc_column_steps[t])
+            by_dh[t].mul_(dh)
+            if t > 0 or not begins:
+                dc.mul_(f_steps[t])
+                torch.mm(d_gate_steps[t], weight_hh, out=dh)
+        return d_gates, d_gates
+
+    def own_state(self, t: int) -> Tensor | None:
+        return self.c_steps[t].clone()
 
 
 class UnrolledGRU(Unrolled):
     """The reset gate multiplies the hidden part of gate n alone, so the two parts are kept apart."""
 
-    fields = (3, 3, 1)
     gate_scale = (1, 1, 1)
+    own_fields = (3,)
     additive = False
 
-    def cut(self) -> list[Sequence[Any]]:
-        gates, hidden, _ = self.parts
-        each = [self.steps(gates, k, k + 1) for k in range(3)]
-        parts = [self.steps(hidden), self.steps(hidden, 0, 2), self.steps(hidden, 2, 3)]
-        return [*each, self.steps(gates, 0, 2), *parts]
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.one = self.gates.new_tensor(1.0)
+        self.hidden_steps = self.steps(self.own[0])
+        self.r_z = self.steps(self.gates[:, : 2 * self.hidden])
+        self.hidden_r_z = self.steps(self.own[0][:, : 2 * self.hidden])
+        self.hidden_n = self.steps(self.own[0][:, 2 * self.hidden :])
 
-    def forward(self, t: int, weight: Tensor, bias: Tensor) -> None:
-        r, z, n, r_z, hidden, hidden_rz, hidden_n = self.views[t]
-        h_before = self.h_before[t]
-        if h_before is None:
-            hidden.copy_(bias)
+    def forward(self, t: int, weights: Prepared, begins: bool) -> None:
+        (r, z, n), h = (gate[t] for gate in self.gate_columns), self.h_steps[t]
+        if self.keep:
+            self.input_steps[t].copy_(self.read_steps[t])
+        if self.index > 0:
+            weight_ih = weights.weight[: self.hidden]
+            torch.addmm(weights.bias_ih, self.below_steps[t], weight_ih, out=self.gate_steps[t])
+        if begins:
+            self.hidden_steps[t].copy_(weights.bias_hh)
         else:
-            torch.addmm(bias, h_before, weight, out=hidden)
-        r_z.add_(hidden_rz).sigmoid_()
-        n.addcmul_(r, hidden_n).tanh_()
-        if h_before is None:
-            torch.addcmul(n, z, n, value=-1, out=self.h[t])
-        else:
-            torch.lerp(n, h_before, z, out=self.h[t])
+            torch.addmm(weights.bias_hh, h, weights.weight[-self.hidden :], out=self.hidden_steps[t])
+        self.r_z[t].add_(self.hidden_r_z[t]).sigmoid_()
+        n.addcmul_(r, self.hidden_n[t]).tanh_()
+        torch.lerp(n, h, z, out=h)
 
-    def backward(self, t: int, weight: Tensor, d_state: list[Tensor], d_gates: Tensor) -> Tensor:
-        r, z, n, r_z, _, _, hidden_n = self.views[t]
-        (dh,), h_before = d_state, self.h_before[t]
-        d_r, d_z, d_n = d_gates.split(self.hidden, dim=1)
-        if h_before is None:
-            torch.mul(dh, n, out=d_z).neg_()
-        else:
-            torch.sub(h_before, n, out=d_z).mul_(dh)
-        torch.addcmul(dh, dh, z, value=-1, out=d_n)
-        _tanh_backward(d_n, n)
-        torch.mul(d_n, hidden_n, out=d_r)
-        _sigmoid_backward(d_gates[:, : 2 * self.hidden], r_z)
-        d_hidden = d_gates.clone()
-        d_hidden[:, 2 * self.hidden :].mul_(r)
-        if h_before is not None:
-            dh.mul_(z).addmm_(d_hidden, weight)
-        return d_hidden
+    def backward(
+        self, weight_hh: Tensor, d_state: list[Tensor], d_h: Tensor | None, begins: bool
+    ) -> tuple[Tensor, Tensor]:
+        r, z, n = self.columns(self.gates)
+        d_hidden, d_n = self.scratch(3), self.scratch(1)
+        d_r, d_z, d_hidden_n = self.columns(d_hidden)
+        torch.sub(self.inputs[:, -self.hidden :], n, out=d_n)
+        sigmoid_slope(d_n, z, out=d_z)
+        torch.sub(self.one, z, out=d_n)
+        tanh_slope(d_n, n, out=d_n)
+        torch.mul(d_n, self.own[0][:, 2 * self.hidden :], out=d_hidden_n)
+        sigmoid_slope(d_hidden_n, r, out=d_r)
+        torch.mul(d_n, r, out=d_hidden_n)
+
+        by_dh = self.steps(d_hidden.view(-1, 3, self.hidden))
+        d_hidden_steps, d_n_steps, z_steps = (self.steps(part) for part in (d_hidden, d_n, z))
+        above = None if d_h is None else self.steps(d_h)
+        dh_steps, dh_column_steps = first_rows(d_state[0], self.sizes), first_rows(d_state[0].unsqueeze(1), self.sizes)
+        for t in reversed(range(len(self.sizes))):
+            dh = dh_steps[t]
+            if above is not None:
+                dh.add_(above[t])
+            by_dh[t].mul_(dh_column_steps[t])
+            d_n_steps[t].mul_(dh)
+            if t > 0 or not begins:
+                dh.mul_(z_steps[t]).addmm_(d_hidden_steps[t], weight_hh)
+        d_input = d_hidden.clone()
+        d_input[:, 2 * self.hidden :] = d_n
+        return d_input, d_hidden
 
 
 class UnrolledSRN(Unrolled):
     """The simple recurrent network with tanh."""
 
-    fields = (1, 1)
     gate_scale = (1,)
 
-    def cut(self) -> list[Sequence[Any]]:
-        return []
+    def activate(self, x: Tensor) -> None:
+        """Applies the activation in place."""
+        x.tanh_()
 
-    def activate(self, x: Tensor, out: Tensor) -> None:
-        torch.tanh(x, out=out)
+    def slope(self, output: Tensor, out: Tensor) -> None:
+        """The activation's derivative, from its output."""
+        tanh_slope(torch.ones_like(output), output, out=out)
 
-    def deactivate(self, gradient: Tensor, output: Tensor) -> None:
-        _tanh_backward(gradient, output)
+    def forward(self, t: int, weights: Prepared, begins: bool) -> None:
+        self.project(t, weights, begins)
+        self.activate(self.gate_steps[t])
+        self.h_steps[t].copy_(self.gate_steps[t])
 
-    def forward(self, t: int, weight: Tensor, bias: Tensor) -> None:
-        h_before = self.h_before[t]
-        if h_before is not None:
-            self.gates[t].addmm_(h_before, weight)
-        self.activate(self.gates[t], out=self.h[t])
-
-    def backward(self, t: int, weight: Tensor, d_state: list[Tensor], d_gates: Tensor) -> Tensor:
-        (dh,) = d_state
-        d_gates.copy_(dh)
-        self.deactivate(d_gates, self.h[t])
-        if self.h_before[t] is not None:
-            torch.mm(d_gates, weight, out=dh)
-        return d_gates
+    def backward(
+        self, weight_hh: Tensor, d_state: list[Tensor], d_h: Tensor | None, begins: bool
+    ) -> tuple[Tensor, Tensor]:
+        d_gates = self.scratch(1)
+        self.slope(self.gates, out=d_gates)
+        d_gate_steps, dh_steps = self.steps(d_gates), first_rows(d_state[0], self.sizes)
+        above = None if d_h is None else self.steps(d_h)
+        for t in reversed(range(len(self.sizes))):
+            if above is not None:
+                dh_steps[t].add_(above[t])
+            d_gate_steps[t].mul_(dh_steps[t])
+            if t > 0 or not begins:
+                torch.mm(d_gate_steps[t], weight_hh, out=dh_steps[t])
+        return d_gates, d_gates
 
 
 class UnrolledReluSRN(UnrolledSRN):
-    def activate(self, x: Tensor, out: Tensor) -> None:
-        torch.clamp(x, min=0, out=out)
+    """The simple recurrent network with ReLU."""
 
-    def deactivate(self, gradient: Tensor, output: Tensor) -> None:
-        torch.ops.aten.threshold_backward.grad_input(gradient, output, 0, grad_input=gradient)
+    def activate(self, x: Tensor) -> None:
+        x.relu_()
+
+    def slope(self, output: Tensor, out: Tensor) -> None:
+        torch.sign(output, out=out)
 
 
 class UnrolledIdentitySRN(UnrolledSRN):
-    def activate(self, x: Tensor, out: Tensor) -> None:
-        out.copy_(x)
+    """The simple recurrent network without an activation."""
 
-    def deactivate(self, gradient: Tensor, output: Tensor) -> None:
+    def activate(self, x: Tensor) -> None:
         pass
+
+    def slope(self, output: Tensor, out: Tensor) -> None:
+        out.fill_(1)
 
 
 UNROLLED: dict[str, type[Unrolled]] = {

@@ -1,0 +1,7 @@
+"""Layers and models."""
+
+from pggnn.nn.conv import PGConv
+from pggnn.nn.model import PGGNN
+from pggnn.nn.variants import ChainConv, PairConv, TripletConv
+
+__all__ = ["ChainConv", "PGConv", "PGGNN", "PairConv", "TripletConv"]

@@ -1,0 +1,260 @@
+"""``PGConv``: the permutation-group aggregator as a PyTorch Geometric layer."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.typing import OptPairTensor, OptTensor, Size
+
+from pggnn.cells import CELLS, LazyRecurrence, Recurrence
+from pggnn.ops import BACKENDS, DEFAULT_WORKSPACE, group_recurrence
+from pggnn.orderings import Form, Orderings, Reading, read
+from pggnn.plan import Plan
+
+
+class SequenceConv(MessagePassing):
+    """A layer that reads sequences of neighbours with an RNN and sums its last hidden states.
+
+    The base of :class:`PGConv` and of the paper's variants, which differ in the sequences they read.
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        reading: Reading,
+        cell: str = "lstm",
+        num_layers: int = 2,
+        numbering: Literal["given", "random"] = "given",
+        edge_dim: int | None = None,
+        max_degree: int | None = None,
+        backend: str = "auto",
+        workspace: int = DEFAULT_WORKSPACE,
+        flow: str = "source_to_target",
+    ) -> None:
+        super().__init__(aggr=None, flow=flow)
+        if cell not in CELLS:
+            raise ValueError(f"cell must be one of {', '.join(map(repr, CELLS))}, got {cell!r}")
+        if numbering not in ("given", "random"):
+            raise ValueError(f'numbering must be "given" or "random", got {numbering!r}')
+        if backend not in BACKENDS:
+            raise ValueError(f"backend must be one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
+        if out_channels < 1 or num_layers < 1:
+            raise ValueError(f"out_channels and num_layers must be at least 1, got {out_channels} and {num_layers}")
+        if workspace < 0:
+            raise ValueError(f"workspace must be a number of bytes ≥ 0, got {workspace}")
+        if max_degree is not None and max_degree < 1:
+            raise ValueError(f"max_degree must be None or at least 1, got {max_degree}")
+        if edge_dim is not None and edge_dim < 1:
+            raise ValueError(f"edge_dim must be None or at least 1, got {edge_dim}")
+        neighbors, centers = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        if reading.reads_root and neighbors != centers:
+            raise ValueError(
+                f"one RNN reads neighbours and centre, so both need the same number of channels, got {in_channels}; "
+                'use root="linear" for different ones'
+            )
+        if any(channels < 1 and channels != -1 for channels in (neighbors, centers)):
+            raise ValueError(f"in_channels must be at least 1, or -1 to take it from the first input, got {in_channels}")
+        self.in_channels, self.out_channels, self.reading = in_channels, out_channels, reading
+        self.cell, self.num_layers, self.numbering = cell, num_layers, numbering
+        self.edge_dim, self.max_degree, self.backend, self.workspace = edge_dim, max_degree, backend, workspace
+        self.rnn: Recurrence = (
+            LazyRecurrence(out_channels, num_layers, cell)
+            if neighbors == -1
+            else Recurrence(neighbors, out_channels, num_layers, cell)
+        )
+        gate_channels = CELLS[cell].gates * out_channels
+        glorot = {"bias": False, "weight_initializer": "glorot"}
+        self.lin_edge = None if edge_dim is None else Linear(edge_dim, gate_channels, **glorot)
+        self.lin_root = None if reading.reads_root else Linear(centers, out_channels, **glorot)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self.rnn.reset_parameters()
+        for linear in (self.lin_edge, self.lin_root):
+            if linear is not None:
+                linear.reset_parameters()
+
+    def forward(
+        self, x: Tensor | OptPairTensor, edge_index: Tensor | Plan, edge_attr: OptTensor = None, size: Size = None
+    ) -> Tensor:
+        """Runs the layer.
+
+        Args:
+            x: Node features; a pair on bipartite graphs, in the order of the rows of ``edge_index``.
+            edge_index: The edges, or the :class:`~pggnn.plan.Plan` built from them.
+            edge_attr: Edge features, if the layer has an ``edge_dim``.
+            size: Numbers of nodes on bipartite graphs, where they do not follow from ``x``.
+        """
+        neighbor_x, center_x = self._split(x)
+        plan = edge_index if isinstance(edge_index, Plan) else self._plan(edge_index, x, size)
+        self._check(plan, neighbor_x, center_x, edge_attr)
+        if self.training and self.numbering == "random":
+            plan = plan.renumbered()
+        if self.max_degree is not None:
+            plan = plan.truncated(self.max_degree)
+        gates, rows, root = self._gate_rows(plan, neighbor_x, center_x, edge_attr)
+        out = group_recurrence(
+            gates, self.rnn.recurrent_weights, plan, rows=rows, root=root, reading=self.reading,
+            cell=self.cell, workspace=self.workspace, backend=self.backend,
+        )  # fmt: skip
+        if self.reading.rescale:
+            out = out * self.reading.scale(plan.degree).to(out.dtype).unsqueeze(-1)
+        if self.lin_root is not None and center_x is not None:
+            out = out + self.lin_root(center_x)
+        return out
+
+    def _gate_rows(
+        self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor
+    ) -> tuple[Tensor, Tensor, int]:
+        """The rows the RNN reads, the row of each slot, and the first centre's row: one row per node or, with edge
+        features, one per edge followed by one per centre."""
+        gates: Tensor = self.rnn(neighbor_x)
+        needs_root = self.reading.reads_root and center_x is not None
+        centers = self.rnn(center_x) if needs_root and center_x is not neighbor_x else gates
+        if self.lin_edge is not None and edge_attr is not None:
+            edges = gates.index_select(0, plan.neighbor) + self.lin_edge(edge_attr).index_select(0, plan.edge)
+            rows = torch.arange(plan.num_edges, device=edges.device)
+            return (torch.cat([edges, centers]), rows, plan.num_edges) if needs_root else (edges, rows, 0)
+        if centers is not gates:
+            return torch.cat([gates, centers]), plan.neighbor, gates.size(0)
+        return gates, plan.neighbor, 0
+
+    def _split(self, x: Tensor | OptPairTensor) -> tuple[Tensor, Tensor | None]:
+        """Features of the neighbours and of the centres."""
+        if isinstance(x, Tensor):
+            return x, x
+        if not isinstance(x, (tuple, list)) or len(x) != 2:
+            raise TypeError(f"x must be a tensor or a pair of tensors, got {type(x).__name__}")
+        neighbor_x, center_x = x if self.flow == "source_to_target" else reversed(x)
+        if neighbor_x is None:
+            raise ValueError("the features of the neighbours are missing: give both tensors of the pair")
+        if center_x is None and self.reading.reads_root:
+            raise ValueError(
+                "the features of the centre nodes are missing, and this layer reads them; "
+                'give both tensors of the pair, or use root="linear"'
+            )
+        return neighbor_x, center_x
+
+    def _plan(self, edge_index: Tensor, x: Tensor | OptPairTensor, size: Size) -> Plan:
+        if isinstance(x, Tensor):
+            num_nodes: int | tuple[int, int] = x.size(0) if size is None else (size[0], size[1])
+        elif size is not None:
+            num_nodes = size[0], size[1]
+        elif x[0] is None or x[1] is None:
+            raise ValueError("size is needed where one tensor of the pair is None")
+        else:
+            num_nodes = x[0].size(0), x[1].size(0)
+        return Plan.build(edge_index, num_nodes, self.flow)
+
+    def _check(self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor) -> None:
+        for name, tensor, nodes, channels in (
+            ("neighbours", neighbor_x, plan.num_neighbors, self.rnn.input_size),
+            ("centre nodes", center_x, plan.num_nodes, self.lin_root.in_channels if self.lin_root else -1),
+        ):
+            if tensor is None:
+                continue
+            if tensor.dim() != 2 or tensor.size(0) != nodes or channels not in (-1, tensor.size(1)):
+                wanted = f"[{nodes}, {'channels' if channels == -1 else channels}]"
+                raise ValueError(f"features of the {name} must have shape {wanted}, got {list(tensor.shape)}")
+            if not tensor.is_floating_point():
+                raise TypeError(f"features of the {name} must be floating-point, got {tensor.dtype}; use .float()")
+        if self.edge_dim is None:
+            if edge_attr is not None:
+                raise ValueError("edge_attr was given, but the layer was made without edge_dim; set edge_dim to use it")
+        elif edge_attr is None:
+            raise ValueError(f"edge_attr is missing: the layer was made with edge_dim={self.edge_dim}")
+        elif list(edge_attr.shape) != [plan.num_edges, self.edge_dim]:
+            raise ValueError(
+                f"edge_attr must have shape [{plan.num_edges}, {self.edge_dim}], got {list(edge_attr.shape)}"
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, cell={self.cell!r})"
+
+
+class PGConv(SequenceConv):
+    r"""The permutation-group aggregator of `"Going Deeper into Permutation-Sensitive Graph Neural Networks"
+    <https://arxiv.org/abs/2205.14368>`_, which sees how a node's neighbours relate to each other.
+
+    For a node :math:`v` with neighbours :math:`u_1, \ldots, u_n`, an RNN reads them in every arrangement of the cyclic
+    group :math:`\mathfrak{G} = \langle\sigma\rangle` (Eq. 2), which brings each pair of neighbours next to each other
+    with the fewest arrangements possible, and its last hidden states are summed:
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \sum_{g \in \mathfrak{G}}
+        \mathrm{RNN}(\mathbf{x}_v, \mathbf{x}_{g u_1}, \ldots, \mathbf{x}_{g u_n}, \mathbf{x}_v)
+
+    or, with ``root="linear"`` (Eq. 3),
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \sum_{g \in \mathfrak{G}}
+        \mathrm{RNN}(\mathbf{x}_{g u_1}, \ldots, \mathbf{x}_{g u_n}, \mathbf{x}_{g u_1})
+        + \mathbf{W}_{\mathrm{root}} \mathbf{x}_v
+
+    The neighbours' numbering is the order of the node's edges in ``edge_index``, and the output depends on it. Duplicate
+    edges are read as neighbours of their own; a self-loop makes :math:`v` one of its own neighbours; neither is added or
+    removed. A node without neighbours reads :math:`(\mathbf{x}_v, \mathbf{x}_v)`, or nothing with ``root="linear"``.
+
+    Args:
+        in_channels: Size of each node's features, ``-1`` to take it from the first input; with ``root="linear"`` a
+            tuple for (neighbours, centres).
+        out_channels: Size of each output, the RNN's hidden size.
+        cell: ``"lstm"``, ``"gru"`` or ``"srn"``; also ``"srn-relu"`` and ``"srn-identity"``.
+        num_layers: Number of stacked RNN layers.
+        orderings: ``"group"``, the paper's sum over the whole group; ``"single"``, one pass in the given numbering; an
+            integer K for K evenly spaced elements of the group, their sum scaled by :math:`|\mathfrak{G}| / K` (exact
+            where :math:`|\mathfrak{G}| \leq K`, and unbiased over random numberings otherwise); ``"random"``, one pass
+            in a fresh random order each training step (π-SGD), the same as ``"single"`` with ``numbering="random"``.
+        root: ``"merged"`` or ``"linear"``, see above.
+        numbering: ``"given"``, or ``"random"`` to draw a fresh numbering each training step.
+        edge_dim: Size of the edge features, which then enter the gates of the step that reads the neighbour.
+        max_degree: Read at most this many neighbours of each node, the first by their numbering; together with
+            ``numbering="random"`` that is a fresh sample each training step.
+        backend: ``"auto"``, ``"packed"`` or ``"reference"``.
+        workspace: Bytes that a call may use for intermediate states, see :func:`pggnn.ops.group_recurrence`.
+        flow: ``"source_to_target"`` (the sources of incoming edges are the neighbours) or ``"target_to_source"``.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F_{in})` or
+          :math:`((|\mathcal{V}_s|, F_s), (|\mathcal{V}_t|, F_t))` if bipartite,
+          edge indices :math:`(2, |\mathcal{E}|)` or a :class:`~pggnn.plan.Plan`,
+          edge features :math:`(|\mathcal{E}|, D)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})` or :math:`(|\mathcal{V}_t|, F_{out})` if bipartite
+
+    The recurrent weights are in ``conv.rnn``, whose state dict is that of ``torch.nn.LSTM``, ``GRU`` or ``RNN``.
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        cell: str = "lstm",
+        num_layers: int = 2,
+        orderings: Orderings = "group",
+        root: Literal["merged", "linear"] = "merged",
+        numbering: Literal["given", "random"] = "given",
+        edge_dim: int | None = None,
+        max_degree: int | None = None,
+        backend: str = "auto",
+        workspace: int = DEFAULT_WORKSPACE,
+        flow: str = "source_to_target",
+    ) -> None:
+        forms: dict[str, Form] = {"merged": "merged", "linear": "ring"}
+        if root not in forms:
+            raise ValueError(f'root must be "merged" or "linear", got {root!r}')
+        if orderings == "random":
+            numbering = "random"
+        super().__init__(
+            in_channels, out_channels, read(orderings, forms[root]), cell, num_layers, numbering,
+            edge_dim, max_degree, backend, workspace, flow,
+        )  # fmt: skip
+        self.orderings, self.root = orderings, root
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, cell={self.cell!r}, "
+            f"num_layers={self.num_layers}, orderings={self.orderings!r}, root={self.root!r})"
+        )

@@ -1,0 +1,110 @@
+"""``PGGNN``: the paper's network for node-level and graph-level tasks."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout
+from torch_geometric.nn import global_add_pool, global_mean_pool
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.norm import BatchNorm
+from torch_geometric.typing import OptTensor
+
+from pggnn.nn.conv import PGConv
+from pggnn.plan import Plan
+
+READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
+
+
+class PGGNN(torch.nn.Module):
+    r"""PG-GNN: :class:`PGConv`, batch normalisation and ReLU, repeated, and a score from every layer (Eq. 5).
+
+    .. math::
+        \mathbf{s} = \sum_{k=0}^{K} \mathbf{W}^{(k)} \mathbf{h}^{(k)}_G, \qquad
+        \mathbf{h}^{(k)}_G = \mathrm{readout}_{v \in \mathcal{V}}\, \mathbf{h}^{(k)}_v
+
+    The input features are layer 0. With ``level="node"`` each node is scored on its own, without a readout.
+
+    Args:
+        in_channels: Size of each node's features, ``-1`` to take it from the first input.
+        hidden_channels: Size of each hidden layer.
+        out_channels: Number of scores: classes, or targets of a regression.
+        num_layers: Number of aggregations K. The paper counts the input as a layer too: its 5 layers are ``4`` here.
+        level: ``"graph"`` for a score per graph, ``"node"`` for one per node.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
+        dropout: Dropout on the scores of each layer.
+        rnn_layers: Stacked layers of each RNN.
+        **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim``, …
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F_{in})`,
+          edge indices :math:`(2, |\mathcal{E}|)` or a :class:`~pggnn.plan.Plan`,
+          batch vector :math:`(|\mathcal{V}|)` *(optional)*, edge features :math:`(|\mathcal{E}|, D)` *(optional)*
+        - **output:** scores :math:`(|\mathcal{G}|, C)`, or :math:`(|\mathcal{V}|, C)` with ``level="node"``
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 4,
+        level: Literal["graph", "node"] = "graph",
+        readout: Literal["sum", "mean"] = "sum",
+        dropout: float = 0.0,
+        rnn_layers: int = 2,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        if num_layers < 1 or out_channels < 1:
+            raise ValueError(f"num_layers and out_channels must be at least 1, got {num_layers} and {out_channels}")
+        if level not in ("graph", "node"):
+            raise ValueError(f'level must be "graph" or "node", got {level!r}')
+        if readout not in READOUTS:
+            raise ValueError(f"readout must be one of {', '.join(map(repr, READOUTS))}, got {readout!r}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        self.level, self.readout, self.dropout = level, readout, dropout
+        widths = [in_channels, *[hidden_channels] * num_layers]
+        self.convs = torch.nn.ModuleList(
+            PGConv(width, hidden_channels, num_layers=rnn_layers, **kwargs) for width in widths[:-1]
+        )
+        self.norms = torch.nn.ModuleList(
+            BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers)
+        )
+        self.scores = torch.nn.ModuleList(
+            Linear(width, out_channels, weight_initializer="glorot", bias_initializer="zeros") for width in widths
+        )
+
+    def reset_parameters(self) -> None:
+        for module in (*self.convs, *self.norms, *self.scores):
+            module.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Plan,
+        batch: OptTensor = None,
+        edge_attr: OptTensor = None,
+        batch_size: int | None = None,
+    ) -> Tensor:
+        """Scores each graph or node.
+
+        Args:
+            x: Node features.
+            edge_index: The edges, or the :class:`~pggnn.plan.Plan` built from them, which all layers share.
+            batch: The graph that each node belongs to; one graph by default.
+            edge_attr: Edge features, if the model was made with ``edge_dim``.
+            batch_size: Number of graphs, where it is known: saves a host synchronisation.
+        """
+        plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.convs[0].flow)
+        total = self._score(0, x, batch, batch_size)
+        for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True), start=1):
+            x = norm(conv(x, plan, edge_attr)).relu()
+            total = total + self._score(layer, x, batch, batch_size)
+        return total
+
+    def _score(self, layer: int, x: Tensor, batch: OptTensor, batch_size: int | None) -> Tensor:
+        if self.level == "graph":
+            x = READOUTS[self.readout](x, batch, batch_size)
+        return dropout(self.scores[layer](x), self.dropout, self.training)

@@ -1,0 +1,51 @@
+"""The paper's other ways to read pairs of neighbours (its appendix on model variants), on the base of ``PGConv``."""
+
+from typing import Any
+
+from pggnn.nn.conv import SequenceConv
+from pggnn.orderings import Reading
+
+
+class PairConv(SequenceConv):
+    r"""Each ordered pair of neighbours as a sequence of its own (eq:twin):
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \sum_{i \neq j} \mathrm{RNN}(\mathbf{x}_{u_i}, \mathbf{x}_{u_j})
+        + \mathbf{W}_{\mathrm{root}} \mathbf{x}_v
+
+    Invariant to the neighbours' numbering, but blind to dependencies of more than two. Arguments as in
+    :class:`~pggnn.nn.PGConv`, without ``orderings`` and ``root``.
+    """
+
+    def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, Reading("pair"), **kwargs)
+
+
+class TripletConv(SequenceConv):
+    r"""Each ordered pair of neighbours with the centre after it (eq:triplet):
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \sum_{i \neq j} \mathrm{RNN}(\mathbf{x}_{u_i}, \mathbf{x}_{u_j}, \mathbf{x}_v)
+
+    Invariant to the neighbours' numbering; a node with fewer than two neighbours gets zeros. Arguments as in
+    :class:`~pggnn.nn.PGConv`, without ``orderings`` and ``root``.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, Reading("triplet"), **kwargs)
+
+
+class ChainConv(SequenceConv):
+    r"""All arrangements of the group, one after the other, as one long sequence (eq:seq):
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \mathrm{RNN}\left(\Vert_{g \in \mathfrak{G}}
+        (\mathbf{x}_{g u_1}, \ldots, \mathbf{x}_{g u_n}, \mathbf{x}_{g u_1})\right)
+        + \mathbf{W}_{\mathrm{root}} \mathbf{x}_v
+
+    Its steps cannot run side by side, which is why the paper sums arrangements instead. Arguments as in
+    :class:`~pggnn.nn.PGConv`, without ``orderings`` and ``root``.
+    """
+
+    def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, Reading("chain"), **kwargs)
