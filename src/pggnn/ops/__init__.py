@@ -49,7 +49,7 @@ def group_recurrence(
     if backend == "reference":
         return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell)
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
-    out, _ = _forward(
+    out, *_ = _forward(
         gates, weights, plan.start, plan.degree, plan.order, plan.profile, rows, root,
         reading.form, reading.limit or 0, cell, workspace, keep,
     )  # fmt: skip
@@ -60,56 +60,59 @@ def group_recurrence(
 def _forward(
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int, keep: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The sums, and the states for the backward pass where they are to be kept and fit the workspace."""
     graph = Graph(start, degree, order, profile, rows, root)
     operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
-    saved = POOL.take(operation.saved_elements if keep else 0, operation.table)
-    return operation.forward(saved).to(gates.dtype), saved
+    saved_rows = operation.saved_rows if keep else 0
+    saved = POOL.take(saved_rows * sum(operation.widths), operation.table)
+    rows_read = rows.new_empty(saved_rows)
+    return operation.forward(saved, rows_read).to(gates.dtype), saved, rows_read
 
 
 @_forward.register_fake
 def _(
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int, keep: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    saved = torch.library.get_ctx().new_dynamic_size() if keep else 0
-    return gates.new_empty(degree.size(0), weights[0].size(1)), gates.new_empty(saved, dtype=state_dtype(gates, weights))
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    elements, saved_rows = (torch.library.get_ctx().new_dynamic_size() if keep else 0 for _ in range(2))
+    saved = gates.new_empty(elements, dtype=state_dtype(gates, weights))
+    return gates.new_empty(degree.size(0), weights[0].size(1)), saved, rows.new_empty(saved_rows)
 
 
 @torch.library.custom_op("pggnn::packed_backward", mutates_args=())
 def _backward(
-    d_out: Tensor, saved: Tensor,
+    d_out: Tensor, saved: Tensor, rows_read: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int,
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the gate rows and of each weight."""
     graph = Graph(start, degree, order, profile, rows, root)
     operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
-    d_gates, d_weights = operation.backward(d_out, saved)
+    d_gates, d_weights = operation.backward(d_out, saved, rows_read)
     return [d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))]
 
 
 @_backward.register_fake
 def _(
-    d_out: Tensor, saved: Tensor,
+    d_out: Tensor, saved: Tensor, rows_read: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int,
 ) -> list[Tensor]:  # fmt: skip
     return [torch.empty_like(gates), *(torch.empty_like(weight) for weight in weights)]
 
 
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     gates, weights, start, degree, order, profile, rows, *ctx.constants, _ = inputs
     ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(output[1], gates, start, degree, order, profile, rows, *weights)
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(*output[1:], gates, start, degree, order, profile, rows, *weights)
 
 
-def _autograd(ctx: Any, d_out: Tensor, _: Tensor) -> tuple[Any, ...]:
-    saved, gates, start, degree, order, profile, rows, *weights = ctx.saved_tensors
+def _autograd(ctx: Any, d_out: Tensor, *_: Tensor) -> tuple[Any, ...]:
+    saved, rows_read, gates, start, degree, order, profile, rows, *weights = ctx.saved_tensors
     d_gates, *d_weights = _backward(
-        d_out, saved, gates, weights, start, degree, order, profile, rows, *ctx.constants
+        d_out, saved, rows_read, gates, weights, start, degree, order, profile, rows, *ctx.constants
     )
     return d_gates, d_weights, *([None] * 11)
 

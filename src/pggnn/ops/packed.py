@@ -103,13 +103,9 @@ class BlockIndex:
         self.i = ids - ends.index_select(0, rank) + reading.count(self.n)
         self.start = graph.start.index_select(0, self.node)
 
-    def gate_rows(self, begin: int, end: int) -> Sequence[Tensor]:
-        """The gate rows read at each of the steps ``begin`` … ``end − 1``."""
-        sizes = self.sizes[begin:end]
-        return self._packed_rows(sizes, begin).split(sizes)
-
-    def _packed_rows(self, sizes: list[int], begin: int) -> Tensor:
-        graph = self.graph
+    def gate_rows(self, begin: int, end: int) -> Tensor:
+        """The gate rows read at steps ``begin`` … ``end − 1``, one step after the other."""
+        graph, sizes = self.graph, self.sizes[begin:end]
         total, per_step = sum(sizes), torch.tensor(sizes).to(self.n.device, non_blocking=True)
         step = torch.repeat_interleave(per_step, output_size=total)
         sequence = torch.arange(total, device=self.n.device) - (per_step.cumsum(0) - per_step).index_select(0, step)
@@ -167,10 +163,10 @@ class Packed:
         return table, prepared
 
     @property
-    def saved_elements(self) -> int:
-        """Size of the states of all sequences, or 0 if they do not fit the workspace."""
+    def saved_rows(self) -> int:
+        """Steps of all sequences together, or 0 if their states do not fit the workspace."""
         rows = total_rows(self.graph.profile, self.reading)
-        return rows * sum(self.widths) if rows <= self.most_rows else 0
+        return rows if rows <= self.most_rows else 0
 
     def unroll(
         self, sizes: list[int], keep: bool, memory: Tensor | None = None, carry: Carry | None = None
@@ -189,57 +185,68 @@ class Packed:
             self.cell(index, part, sizes, state, self.hidden, keep, own[index]) for index, part in enumerate(parts)
         ]
 
-    def step(self, layers: list[Unrolled], t: int, rows: Tensor, begins: bool) -> None:
-        """Runs all layers over step t, given the gate rows it reads."""
-        torch.index_select(self.table, 0, rows, out=layers[0].gate_steps[t])
-        for layer, weights in zip(layers, self.prepared, strict=True):
-            layer.forward(t, weights, begins)
+    def run(self, layers: list[Unrolled], steps: range, rows: Tensor, first: int = 0) -> None:
+        """Runs all layers over some of their steps, of which step ``first`` is their sequences' first.
+
+        ``rows`` are the gate rows that these steps read, one step after the other.
+        """
+        sizes = layers[0].sizes[steps.start : steps.stop]
+        for layer in layers:
+            layer.prepare()
+        for t, step_rows in zip(steps, rows.split(sizes), strict=True):
+            torch.index_select(self.table, 0, step_rows, out=layers[0].gate_steps[t])
+            for layer, weights in zip(layers, self.prepared, strict=True):
+                layer.forward(t, weights, begins=t == first)
 
     def blocks(self) -> Iterator[tuple[Block, BlockIndex]]:
         for block in blocks(self.graph.profile, self.reading, self.most_rows):
             yield block, BlockIndex(block, self.graph, self.reading, self.ends)
 
-    def forward(self, saved: Tensor) -> Tensor:
-        """The sum over each node's sequences; fills ``saved`` with all states unless it is empty."""
+    def forward(self, saved: Tensor, saved_rows: Tensor) -> Tensor:
+        """The sum over each node's sequences; fills ``saved`` and ``saved_rows`` unless they are empty."""
         out = self.table.new_zeros(self.graph.degree.size(0), self.hidden)
         keep = saved.numel() > 0
         for block, index in self.blocks():
             layers = self.unroll(block.sizes, keep, saved if keep else None)
-            saved = saved[sum(block.sizes) * sum(self.widths) :]
             for begin, end in block.slabs(self.most_rows):
-                for t, rows in zip(range(begin, end), index.gate_rows(begin, end), strict=True):
-                    self.step(layers, t, rows, begins=t == 0)
+                rows = index.gate_rows(begin, end)
+                self.run(layers, range(begin, end), rows)
+                if keep:
+                    saved_rows[: rows.numel()] = rows
+                    saved, saved_rows = saved[rows.numel() * sum(self.widths) :], saved_rows[rows.numel() :]
             out.index_add_(0, index.node, layers[-1].last_hidden)
         return out
 
-    def backward(self, d_out: Tensor, saved: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def backward(self, d_out: Tensor, saved: Tensor, saved_rows: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of the weights; runs blocks again whose states were not saved."""
         gradients = Gradients(self)
-        keep = saved.numel() > 0
         for block, index in self.blocks():
             d_last = d_out.index_select(0, index.node).to(self.dtype)
             d_states = [[torch.zeros_like(d_last) for _ in range(self.cell.states)] for _ in self.layers]
             d_states[-1][0] = d_last
+            if saved.numel() > 0:
+                total = sum(block.sizes)
+                layers = self.unroll(block.sizes, True, saved)
+                gradients.add(layers, saved_rows[:total], d_states, begins=True)
+                saved, saved_rows = saved[total * sum(self.widths) :], saved_rows[total:]
+                continue
             slabs = list(block.slabs(self.most_rows))
             carries = self.carries(block, index, slabs)
             for begin, end in reversed(slabs):
-                layers = self.unroll(block.sizes[begin:end], True, saved if keep else None, carries.pop())
                 rows = index.gate_rows(begin, end)
-                if not keep:
-                    for t in range(end - begin):
-                        self.step(layers, t, rows[t], begins=begin + t == 0)
-                gradients.add(layers, torch.cat(list(rows)), d_states, begins=begin == 0)
-            saved = saved[sum(block.sizes) * sum(self.widths) :]
+                layers = self.unroll(block.sizes[begin:end], True, carry=carries.pop())
+                self.run(layers, range(end - begin), rows, first=-begin)
+                gradients.add(layers, rows, d_states, begins=begin == 0)
         return gradients.finish()
 
     def carries(self, block: Block, index: BlockIndex, slabs: list[tuple[int, int]]) -> list[Carry | None]:
         """The states before each slab of a block."""
         carries: list[Carry | None] = [None]
-        layers = self.unroll(block.sizes, False) if len(slabs) > 1 else []
-        for begin, end in slabs[:-1]:
-            for t, rows in zip(range(begin, end), index.gate_rows(begin, end), strict=True):
-                self.step(layers, t, rows, begins=t == 0)
-            carries.append(Carry(layers[-1].state.clone(), [layer.own_state(end - 1) for layer in layers]))
+        if len(slabs) > 1:
+            layers = self.unroll(block.sizes, False)
+            for begin, end in slabs[:-1]:
+                self.run(layers, range(begin, end), index.gate_rows(begin, end))
+                carries.append(Carry(layers[-1].state.clone(), [layer.own_state(end - 1) for layer in layers]))
         return carries
 
 

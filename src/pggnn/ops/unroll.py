@@ -54,11 +54,15 @@ class Unrolled(ABC):
         parts = memory.split([rows * hidden * field for field in self.fields(index)])
         self.gates, *self.own, self.inputs = (part.view(rows, -1) for part in parts)
         self.state = state
-        reads = state[:, max(index - 1, 0) * hidden : (index + 1) * hidden]
-        self.gate_steps, self.input_steps = self.steps(self.gates), self.steps(self.inputs)
-        self.read_steps = first_rows(reads, sizes)
-        self.below_steps, self.h_steps = first_rows(reads[:, :hidden], sizes), first_rows(reads[:, -hidden:], sizes)
+
+    def prepare(self) -> None:
+        """Cuts memory and state into the steps of the forward pass."""
+        reads = self.state[:, max(self.index - 1, 0) * self.hidden : (self.index + 1) * self.hidden]
+        self.gate_steps = self.steps(self.gates)
         self.gate_columns = [self.steps(gate) for gate in self.columns(self.gates)]
+        self.read_steps, self.h_steps = first_rows(reads, self.sizes), first_rows(reads[:, -self.hidden :], self.sizes)
+        if self.keep:
+            self.input_steps = self.steps(self.inputs)
 
     @abstractmethod
     def forward(self, t: int, weights: Prepared, begins: bool) -> None:
@@ -91,7 +95,7 @@ class Unrolled(ABC):
 
     def steps(self, tensor: Tensor) -> Sequence[Tensor]:
         """A field, or some of its columns, at each step."""
-        return tensor.split(self.sizes) if self.keep else first_rows(tensor, self.sizes)
+        return torch.split_with_sizes(tensor, self.sizes) if self.keep else first_rows(tensor, self.sizes)
 
     def columns(self, tensor: Tensor) -> tuple[Tensor, ...]:
         """The columns of each gate."""
@@ -104,7 +108,8 @@ class Unrolled(ABC):
             if not begins:
                 gates.addmm_(self.h_steps[t], weights.weight)
         elif begins:
-            torch.addmm(weights.bias_ih, self.below_steps[t], weights.weight[: self.hidden], out=gates)
+            below = self.read_steps[t][:, : self.hidden]
+            torch.addmm(weights.bias_ih, below, weights.weight[: self.hidden], out=gates)
         else:
             torch.addmm(weights.bias_ih, self.read_steps[t], weights.weight, out=gates)
         if self.keep:
@@ -117,11 +122,9 @@ class Unrolled(ABC):
 
 
 def first_rows(tensor: Tensor, sizes: Sequence[int]) -> list[Tensor]:
-    """``tensor[:size]`` for each size; equal sizes in a row share one view."""
-    views: list[Tensor] = []
-    for size in sizes:
-        views.append(views[-1] if views and views[-1].size(0) == size else tensor[:size])
-    return views
+    """``tensor[:size]`` for each size; equal sizes share one view."""
+    views = {size: tensor[:size] for size in set(sizes)}
+    return [views[size] for size in sizes]
 
 
 def stretches(sizes: list[int]) -> Iterator[tuple[slice, slice]]:
@@ -154,8 +157,8 @@ class UnrolledLSTM(Unrolled):
     own_fields = (1,)
     states = 2
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def prepare(self) -> None:
+        super().prepare()
         self.c_steps = self.steps(self.own[0])
         before = [self.c_steps[0] if self.carry is None else self.carry, *self.c_steps]
         self.c_before = [c[:size] for c, size in zip(before, self.sizes, strict=False)]
@@ -185,10 +188,10 @@ class UnrolledLSTM(Unrolled):
         torch.addcmul(o, o, dc_by_dh.square_(), value=-1, out=dc_by_dh)
         for rows, before in stretches(self.sizes):
             sigmoid_slope(self.own[0][before], f[rows], out=d_f[rows])
-        if begins:
+        if self.carry is None:
             d_f[: self.sizes[0]].zero_()
         else:
-            sigmoid_slope(self.c_before[0], f[: self.sizes[0]], out=d_f[: self.sizes[0]])
+            sigmoid_slope(self.carry[: self.sizes[0]], f[: self.sizes[0]], out=d_f[: self.sizes[0]])
 
         by_dc = self.steps(d_gates.view(-1, 4, self.hidden)[:, :3])
         d_gate_steps, by_dh, f_steps, c_by_h = (self.steps(part) for part in (d_gates, d_o, f, dc_by_dh))
@@ -218,9 +221,8 @@ class UnrolledGRU(Unrolled):
     own_fields = (3,)
     additive = False
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
-        self.one = self.gates.new_tensor(1.0)
+    def prepare(self) -> None:
+        super().prepare()
         self.hidden_steps = self.steps(self.own[0])
         self.r_z = self.steps(self.gates[:, : 2 * self.hidden])
         self.hidden_r_z = self.steps(self.own[0][:, : 2 * self.hidden])
@@ -231,8 +233,8 @@ class UnrolledGRU(Unrolled):
         if self.keep:
             self.input_steps[t].copy_(self.read_steps[t])
         if self.index > 0:
-            weight_ih = weights.weight[: self.hidden]
-            torch.addmm(weights.bias_ih, self.below_steps[t], weight_ih, out=self.gate_steps[t])
+            below, weight_ih = self.read_steps[t][:, : self.hidden], weights.weight[: self.hidden]
+            torch.addmm(weights.bias_ih, below, weight_ih, out=self.gate_steps[t])
         if begins:
             self.hidden_steps[t].copy_(weights.bias_hh)
         else:
@@ -249,7 +251,7 @@ class UnrolledGRU(Unrolled):
         d_r, d_z, d_hidden_n = self.columns(d_hidden)
         torch.sub(self.inputs[:, -self.hidden :], n, out=d_n)
         sigmoid_slope(d_n, z, out=d_z)
-        torch.sub(self.one, z, out=d_n)
+        torch.sub(z.new_tensor(1.0), z, out=d_n)
         tanh_slope(d_n, n, out=d_n)
         torch.mul(d_n, self.own[0][:, 2 * self.hidden :], out=d_hidden_n)
         sigmoid_slope(d_hidden_n, r, out=d_r)
