@@ -56,7 +56,9 @@ class SequenceConv(MessagePassing):
                 'use root="linear" for different ones'
             )
         if any(channels < 1 and channels != -1 for channels in (neighbors, centers)):
-            raise ValueError(f"in_channels must be at least 1, or -1 to take it from the first input, got {in_channels}")
+            raise ValueError(
+                f"in_channels must be at least 1, or -1 to take it from the first input, got {in_channels}"
+            )
         self.in_channels, self.out_channels, self.reading = in_channels, out_channels, reading
         self.cell, self.num_layers, self.numbering = cell, num_layers, numbering
         self.edge_dim, self.max_degree, self.backend, self.workspace = edge_dim, max_degree, backend, workspace

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from pggnn.ops import reference
 from pggnn.ops.memory import POOL
-from pggnn.ops.packed import Graph, Packed, state_dtype
+from pggnn.ops.packed import Packed, Saved, state_dtype
+from pggnn.ops.schedule import Graph
 from pggnn.orderings import Form, Reading
 from pggnn.plan import Plan
 
@@ -65,9 +66,10 @@ def _forward(
     graph = Graph(start, degree, order, profile, rows, root)
     operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
     saved_rows = operation.saved_rows if keep else 0
-    saved = POOL.take(saved_rows * sum(operation.widths), operation.table)
+    states = POOL.take(saved_rows * operation.width, operation.table)
     rows_read = rows.new_empty(saved_rows)
-    return operation.forward(saved, rows_read).to(gates.dtype), saved, rows_read
+    out = operation.forward(Saved(states, rows_read, operation.width) if saved_rows > 0 else None)
+    return out.to(gates.dtype), states, rows_read
 
 
 @_forward.register_fake
@@ -76,26 +78,27 @@ def _(
     root: int, form: str, limit: int, cell: str, workspace: int, keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     elements, saved_rows = (torch.library.get_ctx().new_dynamic_size() if keep else 0 for _ in range(2))
-    saved = gates.new_empty(elements, dtype=state_dtype(gates, weights))
-    return gates.new_empty(degree.size(0), weights[0].size(1)), saved, rows.new_empty(saved_rows)
+    states = gates.new_empty(elements, dtype=state_dtype(gates, weights))
+    return gates.new_empty(degree.size(0), weights[0].size(1)), states, rows.new_empty(saved_rows)
 
 
 @torch.library.custom_op("pggnn::packed_backward", mutates_args=())
 def _backward(
-    d_out: Tensor, saved: Tensor, rows_read: Tensor,
+    d_out: Tensor, states: Tensor, rows_read: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int,
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the gate rows and of each weight."""
     graph = Graph(start, degree, order, profile, rows, root)
     operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
-    d_gates, d_weights = operation.backward(d_out, saved, rows_read)
+    saved = Saved(states, rows_read, operation.width) if rows_read.numel() > 0 else None
+    d_gates, d_weights = operation.backward(d_out, saved)
     return [d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))]
 
 
 @_backward.register_fake
 def _(
-    d_out: Tensor, saved: Tensor, rows_read: Tensor,
+    d_out: Tensor, states: Tensor, rows_read: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int,
 ) -> list[Tensor]:  # fmt: skip
@@ -110,9 +113,9 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]
 
 
 def _autograd(ctx: Any, d_out: Tensor, *_: Tensor) -> tuple[Any, ...]:
-    saved, rows_read, gates, start, degree, order, profile, rows, *weights = ctx.saved_tensors
+    states, rows_read, gates, start, degree, order, profile, rows, *weights = ctx.saved_tensors
     d_gates, *d_weights = _backward(
-        d_out, saved, rows_read, gates, weights, start, degree, order, profile, rows, *ctx.constants
+        d_out, states, rows_read, gates, weights, start, degree, order, profile, rows, *ctx.constants
     )
     return d_gates, d_weights, *([None] * 11)
 

@@ -1,13 +1,12 @@
 """The operation in plain PyTorch on every device: sequences sorted by length, in blocks under a workspace budget.
 
-Each layer is one gather or matrix product for the whole block and then a few in-place operations per step. What a block
-keeps for the backward pass is bounded by ``workspace`` bytes: where all sequences fit, the forward pass hands its states
-to the backward pass (the paper's "parallel" mode, Θ(N Δ c) memory); where they do not, blocks run one after the other and
-are run again in the backward pass, down to a single step of a single sequence at a time (its "serial" mode).
+The states that the backward pass needs are bounded by ``workspace`` bytes. Where those of all sequences fit, the forward
+pass keeps them: the paper's "parallel" mode, Θ(N Δ c) memory. Where they do not, blocks of sequences, and slabs of steps
+where sequences are long, run one after the other and are run again in the backward pass: in the limit its "serial" mode,
+Θ(N c) memory.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -15,120 +14,43 @@ from torch import Tensor
 
 from pggnn.cells import split_layers
 from pggnn.ops.memory import POOL
+from pggnn.ops.schedule import Block, BlockIndex, Graph, blocks, shared_steps
 from pggnn.ops.unroll import UNROLLED, Prepared, Unrolled
-from pggnn.orderings import ROOT, Reading
-
-MOST_SEQUENCES = 1024
-"""Sequences per block: enough for a full-speed matrix product, few enough to stay in cache."""
-FEWEST_SEQUENCES = 128
-"""Below this, long sequences are cut into slabs of steps rather than read fewer at a time."""
+from pggnn.orderings import Reading
 
 
-@dataclass(frozen=True)
-class Block:
-    """Sequences ``first`` … ``first + sizes[0] − 1``, of which ``sizes[t]`` are still running at step t."""
+class Carry(NamedTuple):
+    """The state between two steps, a row for each sequence: all layers' hidden vectors, and each cell's own state."""
 
-    first: int
-    sizes: list[int]
+    hidden: Tensor
+    own: list[Tensor | None]
 
-    def slabs(self, most_rows: int) -> Iterator[tuple[int, int]]:
-        """Cuts the steps into ranges of at most ``most_rows`` rows, or one step."""
-        begin, rows = 0, 0
-        for step, size in enumerate(self.sizes):
-            if rows + size > most_rows and step > begin:
-                yield begin, step
-                begin, rows = step, 0
-            rows += size
-        yield begin, len(self.sizes)
+    def rows(self, index: Tensor) -> "Carry":
+        """The states of some sequences."""
+        own = [None if state is None else state.index_select(0, index) for state in self.own]
+        return Carry(self.hidden.index_select(0, index), own)
+
+    def copy(self) -> "Carry":
+        """The same state in memory of its own."""
+        return Carry(self.hidden.clone(), [None if state is None else state.clone() for state in self.own])
+
+
+class Saved:
+    """States and gate rows that the forward pass leaves to the backward pass, dealt out in the order of the work."""
+
+    def __init__(self, states: Tensor, rows: Tensor, width: int) -> None:
+        self.states, self.rows, self.width = states, rows, width
+
+    def next(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Memory for the states of the next steps, and for the gate rows they read."""
+        states, self.states = self.states[: rows * self.width], self.states[rows * self.width :]
+        read, self.rows = self.rows[:rows], self.rows[rows:]
+        return states, read
 
 
 def state_dtype(gates: Tensor, weights: Sequence[Tensor]) -> torch.dtype:
     """States are kept in float32 at least, whatever autocast makes of the gate rows."""
     return torch.promote_types(torch.promote_types(gates.dtype, weights[0].dtype), torch.float)
-
-
-def total_rows(profile: Tensor, reading: Reading) -> int:
-    """Steps of all sequences together."""
-    return sum(nodes * reading.count(n) * reading.length(n) for n, nodes in profile.tolist())
-
-
-def blocks(profile: Tensor, reading: Reading, most_rows: int) -> Iterator[Block]:
-    """Cuts the sequences, sorted by falling length, into blocks."""
-    groups = [(nodes * reading.count(n), reading.length(n)) for n, nodes in profile.tolist()]
-    groups = [(count, length) for count, length in groups if count > 0]
-    first = 0
-    while groups:
-        longest = groups[0][1]
-        room = max(1, min(MOST_SEQUENCES, max(FEWEST_SEQUENCES, most_rows // longest), most_rows))
-        lengths: list[tuple[int, int]] = []
-        while groups and room > 0:
-            count, length = groups[0]
-            taken = min(count, room)
-            lengths.append((taken, length))
-            room -= taken
-            groups[0] = (count - taken, length)
-            if taken == count:
-                groups.pop(0)
-        block = Block(first, active(lengths))
-        first += block.sizes[0]
-        yield block
-
-
-def active(lengths: list[tuple[int, int]]) -> list[int]:
-    """How many sequences run at each step, from (how many, how long) by falling length."""
-    running = sum(count for count, _ in lengths)
-    sizes: list[int] = []
-    for count, length in reversed(lengths):
-        sizes += [running] * (length - len(sizes))
-        running -= count
-    return sizes
-
-
-class Carry(NamedTuple):
-    """The state after a slab: all layers' hidden vectors, and what else each cell carries on."""
-
-    state: Tensor
-    own: Sequence[Tensor | None]
-
-
-class BlockIndex:
-    """Which node each sequence of a block belongs to, and which gate row each of its steps reads."""
-
-    def __init__(self, block: Block, graph: "Graph", reading: Reading, ends: Tensor) -> None:
-        ids = torch.arange(block.first, block.first + block.sizes[0], device=ends.device)
-        rank = torch.searchsorted(ends, ids, right=True)
-        self.graph, self.reading, self.sizes = graph, reading, block.sizes
-        self.node = graph.order.index_select(0, rank)
-        self.n = graph.degree.index_select(0, self.node)
-        self.i = ids - ends.index_select(0, rank) + reading.count(self.n)
-        self.start = graph.start.index_select(0, self.node)
-
-    def gate_rows(self, begin: int, end: int) -> Tensor:
-        """The gate rows read at steps ``begin`` … ``end − 1``, one step after the other."""
-        graph, sizes = self.graph, self.sizes[begin:end]
-        total, per_step = sum(sizes), torch.tensor(sizes).to(self.n.device, non_blocking=True)
-        step = torch.repeat_interleave(per_step, output_size=total)
-        sequence = torch.arange(total, device=self.n.device) - (per_step.cumsum(0) - per_step).index_select(0, step)
-        n, i, start = (tensor.index_select(0, sequence) for tensor in (self.n, self.i, self.start))
-        slot = self.reading.slot(i, step + begin, n)
-        if not self.reading.reads_root:
-            return graph.rows.index_select(0, start + slot)
-        root = graph.root + self.node.index_select(0, sequence)
-        if graph.rows.numel() == 0:
-            return root
-        neighbor = graph.rows.index_select(0, (start + slot).clamp_(0, graph.rows.numel() - 1))
-        return torch.where(slot == ROOT, root, neighbor)
-
-
-class Graph(NamedTuple):
-    """The tensors of a :class:`~pggnn.plan.Plan`, with the gate row of each slot and of the first centre node."""
-
-    start: Tensor
-    degree: Tensor
-    order: Tensor
-    profile: Tensor
-    rows: Tensor
-    root: int
 
 
 class Packed:
@@ -147,6 +69,7 @@ class Packed:
         self.most_rows = max(1, workspace // ((sum(self.widths) + scratch) * self.dtype.itemsize))
         self.ends = reading.count(graph.degree.index_select(0, graph.order)).cumsum(0)
         self.table, self.prepared = self._prepare(gates.detach().to(self.dtype))
+        self.blocks = list(blocks(graph.profile, reading, self.most_rows))
 
     def _prepare(self, gates: Tensor) -> tuple[Tensor, list[Prepared]]:
         """Gate rows and weights as :class:`Unrolled` wants them."""
@@ -163,91 +86,127 @@ class Packed:
         return table, prepared
 
     @property
+    def width(self) -> int:
+        """Elements that the layers keep of each step of a sequence."""
+        return sum(self.widths)
+
+    @property
     def saved_rows(self) -> int:
-        """Steps of all sequences together, or 0 if their states do not fit the workspace."""
-        rows = total_rows(self.graph.profile, self.reading)
+        """Steps of all blocks together, or 0 if their states do not fit the workspace."""
+        shared = shared_steps(self.reading)
+        rows = sum(sum(block.sizes) + shared * len(block.nodes) for block in self.blocks)
         return rows if rows <= self.most_rows else 0
 
     def unroll(
-        self, sizes: list[int], keep: bool, memory: Tensor | None = None, carry: Carry | None = None
+        self, sizes: list[int], carry: Carry | None, *, keep: bool, memory: Tensor | None = None
     ) -> list[Unrolled]:
-        """The layers over some steps of a block, from their beginning or from the state ``carry``."""
+        """The layers over some steps, from the state ``carry`` or, without one, from the sequences' beginning."""
         rows = sum(sizes) if keep else sizes[0]
         if memory is None:
-            memory = POOL.take(rows * sum(self.widths), self.table)
+            memory = POOL.take(rows * self.width, self.table)
         if carry is None:
-            state = self.table.new_zeros(sizes[0], self.hidden * len(self.layers))
-            own: Sequence[Tensor | None] = [None] * len(self.layers)
+            hidden = self.table.new_zeros(sizes[0], self.hidden * len(self.layers))
+            own: list[Tensor | None] = [None] * len(self.layers)
         else:
-            state, own = carry.state[: sizes[0]].clone(), carry.own
-        parts = memory[: rows * sum(self.widths)].split([rows * width for width in self.widths])
+            hidden, own = carry.hidden[: sizes[0]].clone(), carry.own
+        parts = memory.split([rows * width for width in self.widths])
         return [
-            self.cell(index, part, sizes, state, self.hidden, keep, own[index]) for index, part in enumerate(parts)
+            self.cell(index, part, sizes, hidden, self.hidden, keep, own[index]) for index, part in enumerate(parts)
         ]
 
-    def run(self, layers: list[Unrolled], steps: range, rows: Tensor, first: int = 0) -> None:
-        """Runs all layers over some of their steps, of which step ``first`` is their sequences' first.
+    def run(self, layers: list[Unrolled], steps: range, rows: Tensor, begins: bool) -> None:
+        """Runs all layers over some of their steps, the first of them their sequences' first if ``begins``.
 
         ``rows`` are the gate rows that these steps read, one step after the other.
         """
         sizes = layers[0].sizes[steps.start : steps.stop]
-        for layer in layers:
-            layer.prepare()
         for t, step_rows in zip(steps, rows.split(sizes), strict=True):
             torch.index_select(self.table, 0, step_rows, out=layers[0].gate_steps[t])
             for layer, weights in zip(layers, self.prepared, strict=True):
-                layer.forward(t, weights, begins=t == first)
+                layer.forward(t, weights, begins and t == steps.start)
 
-    def blocks(self) -> Iterator[tuple[Block, BlockIndex]]:
-        for block in blocks(self.graph.profile, self.reading, self.most_rows):
-            yield block, BlockIndex(block, self.graph, self.reading, self.ends)
+    def shared(self, index: BlockIndex, saved: Saved | None, again: bool) -> "Shared | None":
+        """The step that all sequences of a node begin with, if there is one; taken, or ``again`` if it was saved."""
+        if shared_steps(self.reading) == 0:
+            return None
+        rows = self.graph.root + index.nodes
+        memory = None if saved is None else saved.next(rows.numel())[0]
+        layers = self.unroll([rows.numel()], None, keep=True, memory=memory)
+        if saved is None or not again:
+            self.run(layers, range(1), rows, begins=True)
+        return Shared(layers, rows, self.state(layers, 0).rows(index.local))
 
-    def forward(self, saved: Tensor, saved_rows: Tensor) -> Tensor:
-        """The sum over each node's sequences; fills ``saved`` and ``saved_rows`` unless they are empty."""
+    def state(self, layers: list[Unrolled], t: int) -> Carry:
+        """The state after step t."""
+        return Carry(layers[-1].state, [layer.own_state(t) for layer in layers])
+
+    def forward(self, saved: Saved | None) -> Tensor:
+        """The sum over each node's sequences; fills ``saved``."""
         out = self.table.new_zeros(self.graph.degree.size(0), self.hidden)
-        keep = saved.numel() > 0
-        for block, index in self.blocks():
-            layers = self.unroll(block.sizes, keep, saved if keep else None)
+        for block in self.blocks:
+            index = BlockIndex(block, self.graph, self.reading, self.ends)
+            shared = self.shared(index, saved, again=False)
+            carry = None if shared is None else shared.carry
+            states, read = (None, None) if saved is None else saved.next(sum(block.sizes))
+            layers = self.unroll(block.sizes, carry, keep=saved is not None, memory=states)
             for begin, end in block.slabs(self.most_rows):
                 rows = index.gate_rows(begin, end)
-                self.run(layers, range(begin, end), rows)
-                if keep:
-                    saved_rows[: rows.numel()] = rows
-                    saved, saved_rows = saved[rows.numel() * sum(self.widths) :], saved_rows[rows.numel() :]
+                self.run(layers, range(begin, end), rows, begins=begin == 0 and carry is None)
+                if read is not None:
+                    read.copy_(rows)
             out.index_add_(0, index.node, layers[-1].last_hidden)
         return out
 
-    def backward(self, d_out: Tensor, saved: Tensor, saved_rows: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def backward(self, d_out: Tensor, saved: Saved | None) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of the weights; runs blocks again whose states were not saved."""
         gradients = Gradients(self)
-        for block, index in self.blocks():
+        for block in self.blocks:
+            index = BlockIndex(block, self.graph, self.reading, self.ends)
             d_last = d_out.index_select(0, index.node).to(self.dtype)
             d_states = [[torch.zeros_like(d_last) for _ in range(self.cell.states)] for _ in self.layers]
             d_states[-1][0] = d_last
-            if saved.numel() > 0:
-                total = sum(block.sizes)
-                layers = self.unroll(block.sizes, True, saved)
-                gradients.add(layers, saved_rows[:total], d_states, begins=True)
-                saved, saved_rows = saved[total * sum(self.widths) :], saved_rows[total:]
-                continue
-            slabs = list(block.slabs(self.most_rows))
-            carries = self.carries(block, index, slabs)
-            for begin, end in reversed(slabs):
-                rows = index.gate_rows(begin, end)
-                layers = self.unroll(block.sizes[begin:end], True, carry=carries.pop())
-                self.run(layers, range(end - begin), rows, first=-begin)
-                gradients.add(layers, rows, d_states, begins=begin == 0)
+            shared = self.shared(index, saved, again=True)
+            carry = None if shared is None else shared.carry
+            if saved is not None:
+                states, rows = saved.next(sum(block.sizes))
+                layers = self.unroll(block.sizes, carry, keep=True, memory=states)
+                gradients.add(layers, rows, d_states, begins=carry is None)
+            else:
+                self._rerun(block, index, carry, d_states, gradients)
+            if shared is not None:
+                gradients.add(shared.layers, shared.rows, shared.collect(d_states, index.local), begins=True)
         return gradients.finish()
 
-    def carries(self, block: Block, index: BlockIndex, slabs: list[tuple[int, int]]) -> list[Carry | None]:
-        """The states before each slab of a block."""
-        carries: list[Carry | None] = [None]
+    def _rerun(
+        self, block: Block, index: BlockIndex, carry: Carry | None, d_states: list[list[Tensor]], gradients: "Gradients"
+    ) -> None:
+        """Runs a block again, slab by slab from the last to the first, and then backwards."""
+        slabs = list(block.slabs(self.most_rows))
+        carries = [carry]
         if len(slabs) > 1:
-            layers = self.unroll(block.sizes, False)
+            layers = self.unroll(block.sizes, carry, keep=False)
             for begin, end in slabs[:-1]:
-                self.run(layers, range(begin, end), index.gate_rows(begin, end))
-                carries.append(Carry(layers[-1].state.clone(), [layer.own_state(end - 1) for layer in layers]))
-        return carries
+                rows = index.gate_rows(begin, end)
+                self.run(layers, range(begin, end), rows, begins=begin == 0 and carry is None)
+                carries.append(self.state(layers, end - 1).copy())
+        for begin, end in reversed(slabs):
+            rows, before = index.gate_rows(begin, end), carries.pop()
+            layers = self.unroll(block.sizes[begin:end], before, keep=True)
+            self.run(layers, range(end - begin), rows, begins=before is None)
+            gradients.add(layers, rows, d_states, begins=before is None)
+
+
+class Shared(NamedTuple):
+    """The first step of a block's nodes, from which all their sequences go on."""
+
+    layers: list[Unrolled]
+    rows: Tensor
+    carry: Carry
+
+    def collect(self, d_states: list[list[Tensor]], node: Tensor) -> list[list[Tensor]]:
+        """The gradient of the state after the step, from that of the sequences that go on from it."""
+        nodes = self.rows.numel()
+        return [[d.new_zeros(nodes, d.size(1)).index_add_(0, node, d) for d in layer] for layer in d_states]
 
 
 class Gradients:
@@ -261,7 +220,7 @@ class Gradients:
         self.bias_hh = [torch.zeros_like(weights.bias_hh) for weights in operation.prepared]
 
     def add(self, layers: list[Unrolled], rows: Tensor, d_states: list[list[Tensor]], begins: bool) -> None:
-        """Runs a slab backwards from the gradient of the state after it."""
+        """Runs some steps backwards, from the gradient of the state after them to that of the state before."""
         d_h: Tensor | None = None
         for index in reversed(range(len(layers))):
             layer, weights = layers[index], self.layers[index]

@@ -11,6 +11,7 @@ all steps at once; only a handful of operations per step are left then.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -55,14 +56,31 @@ class Unrolled(ABC):
         self.gates, *self.own, self.inputs = (part.view(rows, -1) for part in parts)
         self.state = state
 
-    def prepare(self) -> None:
-        """Cuts memory and state into the steps of the forward pass."""
-        reads = self.state[:, max(self.index - 1, 0) * self.hidden : (self.index + 1) * self.hidden]
-        self.gate_steps = self.steps(self.gates)
-        self.gate_columns = [self.steps(gate) for gate in self.columns(self.gates)]
-        self.read_steps, self.h_steps = first_rows(reads, self.sizes), first_rows(reads[:, -self.hidden :], self.sizes)
-        if self.keep:
-            self.input_steps = self.steps(self.inputs)
+    @cached_property
+    def gate_steps(self) -> Sequence[Tensor]:
+        """The gates at each step."""
+        return self.steps(self.gates)
+
+    @cached_property
+    def gate_columns(self) -> list[Sequence[Tensor]]:
+        """Each gate at each step."""
+        return [self.steps(gate) for gate in self.columns(self.gates)]
+
+    @cached_property
+    def read_steps(self) -> Sequence[Tensor]:
+        """The part of the state that each step reads: the hidden vector below, if there is a layer, and its own."""
+        first, last = max(self.index - 1, 0) * self.hidden, (self.index + 1) * self.hidden
+        return first_rows(self.state[:, first:last], self.sizes)
+
+    @cached_property
+    def h_steps(self) -> Sequence[Tensor]:
+        """The layer's own hidden vectors, before each step and after it."""
+        return first_rows(self.last_hidden, self.sizes)
+
+    @cached_property
+    def input_steps(self) -> Sequence[Tensor]:
+        """Where :attr:`read_steps` are kept."""
+        return self.steps(self.inputs)
 
     @abstractmethod
     def forward(self, t: int, weights: Prepared, begins: bool) -> None:
@@ -157,12 +175,20 @@ class UnrolledLSTM(Unrolled):
     own_fields = (1,)
     states = 2
 
-    def prepare(self) -> None:
-        super().prepare()
-        self.c_steps = self.steps(self.own[0])
+    @cached_property
+    def c_steps(self) -> Sequence[Tensor]:
+        """The cell state after each step."""
+        return self.steps(self.own[0])
+
+    @cached_property
+    def c_before(self) -> list[Tensor]:
+        """The cell state before each step; not to be read where the sequences begin."""
         before = [self.c_steps[0] if self.carry is None else self.carry, *self.c_steps]
-        self.c_before = [c[:size] for c, size in zip(before, self.sizes, strict=False)]
-        self.minus_one = self.gates.new_tensor(-1.0)
+        return [c[:size] for c, size in zip(before, self.sizes, strict=False)]
+
+    @cached_property
+    def minus_one(self) -> Tensor:
+        return self.gates.new_tensor(-1.0)
 
     def forward(self, t: int, weights: Prepared, begins: bool) -> None:
         self.project(t, weights, begins)
@@ -211,7 +237,7 @@ class UnrolledLSTM(Unrolled):
         return d_gates, d_gates
 
     def own_state(self, t: int) -> Tensor | None:
-        return self.c_steps[t].clone()
+        return self.c_steps[t]
 
 
 class UnrolledGRU(Unrolled):
@@ -221,12 +247,20 @@ class UnrolledGRU(Unrolled):
     own_fields = (3,)
     additive = False
 
-    def prepare(self) -> None:
-        super().prepare()
-        self.hidden_steps = self.steps(self.own[0])
-        self.r_z = self.steps(self.gates[:, : 2 * self.hidden])
-        self.hidden_r_z = self.steps(self.own[0][:, : 2 * self.hidden])
-        self.hidden_n = self.steps(self.own[0][:, 2 * self.hidden :])
+    @cached_property
+    def hidden_steps(self) -> Sequence[Tensor]:
+        """The gates' hidden part at each step."""
+        return self.steps(self.own[0])
+
+    @cached_property
+    def hidden_columns(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """Gates r and z, and gate n, of the hidden part at each step."""
+        return self.steps(self.own[0][:, : 2 * self.hidden]), self.steps(self.own[0][:, 2 * self.hidden :])
+
+    @cached_property
+    def r_z(self) -> Sequence[Tensor]:
+        """Gates r and z together at each step."""
+        return self.steps(self.gates[:, : 2 * self.hidden])
 
     def forward(self, t: int, weights: Prepared, begins: bool) -> None:
         (r, z, n), h = (gate[t] for gate in self.gate_columns), self.h_steps[t]
@@ -239,8 +273,9 @@ class UnrolledGRU(Unrolled):
             self.hidden_steps[t].copy_(weights.bias_hh)
         else:
             torch.addmm(weights.bias_hh, h, weights.weight[-self.hidden :], out=self.hidden_steps[t])
-        self.r_z[t].add_(self.hidden_r_z[t]).sigmoid_()
-        n.addcmul_(r, self.hidden_n[t]).tanh_()
+        hidden_r_z, hidden_n = self.hidden_columns
+        self.r_z[t].add_(hidden_r_z[t]).sigmoid_()
+        n.addcmul_(r, hidden_n[t]).tanh_()
         torch.lerp(n, h, z, out=h)
 
     def backward(

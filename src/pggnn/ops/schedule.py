@@ -1,0 +1,120 @@
+"""Cuts a graph's sequences, sorted by falling length, into blocks, and looks up what each step of a block reads."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from pggnn.orderings import ROOT, Reading
+
+MOST_SEQUENCES = 1024
+"""Sequences per block: enough for a full-speed matrix product, few enough to stay in cache."""
+FEWEST_SEQUENCES = 128
+"""Rather than reading fewer sequences at a time, long ones are cut into slabs of steps."""
+
+
+class Graph(NamedTuple):
+    """The tensors of a :class:`~pggnn.plan.Plan`, with the gate row of each slot and of the first centre node."""
+
+    start: Tensor
+    degree: Tensor
+    order: Tensor
+    profile: Tensor
+    rows: Tensor
+    root: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """Sequences ``first``, ``first + 1``, …, of which ``sizes[t]`` are still running at step t.
+
+    They belong to the nodes ranked ``nodes.start`` to ``nodes.stop − 1`` by falling degree. Where all sequences of a node
+    begin with the node itself, that step is taken once per node and is not among ``sizes``.
+    """
+
+    first: int
+    nodes: range
+    sizes: list[int]
+
+    def slabs(self, most_rows: int) -> Iterator[tuple[int, int]]:
+        """Cuts the steps into ranges of at most ``most_rows`` rows, or one step."""
+        begin, rows = 0, 0
+        for step, size in enumerate(self.sizes):
+            if rows + size > most_rows and step > begin:
+                yield begin, step
+                begin, rows = step, 0
+            rows += size
+        yield begin, len(self.sizes)
+
+
+def shared_steps(reading: Reading) -> int:
+    """How many steps all sequences of a node have in common at their beginning."""
+    return 1 if reading.form == "merged" else 0
+
+
+def blocks(profile: Tensor, reading: Reading, most_rows: int) -> Iterator[Block]:
+    """Cuts the sequences into blocks of a good size whose steps, if possible, number at most ``most_rows``."""
+    shared = shared_steps(reading)
+    sequence = rank = 0
+    waiting: list[tuple[int, int]] = []
+    first, first_rank, room = 0, 0, 0
+    for n, nodes in profile.tolist():
+        count, length = reading.count(n), reading.length(n) - shared
+        end = sequence + nodes * count
+        while sequence < end:
+            if not waiting:
+                first, first_rank = sequence, rank + (sequence - (end - nodes * count)) // count
+                room = max(1, min(MOST_SEQUENCES, max(FEWEST_SEQUENCES, most_rows // length), most_rows))
+            taken = min(room, end - sequence)
+            waiting.append((taken, length))
+            sequence, room = sequence + taken, room - taken
+            if room == 0:
+                last_rank = rank + (sequence - 1 - (end - nodes * count)) // count
+                yield Block(first, range(first_rank, last_rank + 1), active(waiting))
+                waiting = []
+        rank += nodes if count > 0 else 0
+    if waiting:
+        yield Block(first, range(first_rank, rank), active(waiting))
+
+
+def active(lengths: list[tuple[int, int]]) -> list[int]:
+    """How many sequences run at each step, from (how many, how long) by falling length."""
+    running = sum(count for count, _ in lengths)
+    sizes: list[int] = []
+    for count, length in reversed(lengths):
+        sizes += [running] * (length - len(sizes))
+        running -= count
+    return sizes
+
+
+class BlockIndex:
+    """Which node each sequence of a block belongs to, and which gate row each of its steps reads."""
+
+    def __init__(self, block: Block, graph: Graph, reading: Reading, ends: Tensor) -> None:
+        ids = torch.arange(block.first, block.first + block.sizes[0], device=ends.device)
+        rank = torch.searchsorted(ends, ids, right=True)
+        self.graph, self.reading, self.sizes = graph, reading, block.sizes
+        self.nodes = graph.order[block.nodes.start : block.nodes.stop]
+        self.local = rank - block.nodes.start
+        self.node = graph.order.index_select(0, rank)
+        self.n = graph.degree.index_select(0, self.node)
+        self.i = ids - ends.index_select(0, rank) + reading.count(self.n)
+        self.start = graph.start.index_select(0, self.node)
+
+    def gate_rows(self, begin: int, end: int) -> Tensor:
+        """The gate rows read at steps ``begin`` … ``end − 1`` of the block, one step after the other."""
+        graph, sizes = self.graph, self.sizes[begin:end]
+        total, per_step = sum(sizes), torch.tensor(sizes).to(self.n.device, non_blocking=True)
+        step = torch.repeat_interleave(per_step, output_size=total)
+        sequence = torch.arange(total, device=self.n.device) - (per_step.cumsum(0) - per_step).index_select(0, step)
+        n, i, start = (tensor.index_select(0, sequence) for tensor in (self.n, self.i, self.start))
+        slot = self.reading.slot(i, step + (begin + shared_steps(self.reading)), n)
+        if not self.reading.reads_root:
+            return graph.rows.index_select(0, start + slot)
+        root = graph.root + self.node.index_select(0, sequence)
+        if graph.rows.numel() == 0:
+            return root
+        neighbor = graph.rows.index_select(0, (start + slot).clamp_(0, graph.rows.numel() - 1))
+        return torch.where(slot == ROOT, root, neighbor)
