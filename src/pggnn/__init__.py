@@ -3,5 +3,5 @@
 from pggnn.nn import PGGNN, PGConv
 from pggnn.plan import Plan
 
-__all__ = ["PGConv", "PGGNN", "Plan"]
+__all__ = ["PGGNN", "PGConv", "Plan"]
 __version__ = "0.1.0"

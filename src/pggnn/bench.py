@@ -45,7 +45,7 @@ def index_arrangements(edge_index: Tensor, num_nodes: int) -> list[tuple[Tensor,
         neighbors[target].append(source)
     sequences: dict[int, list[tuple[int, list[int]]]] = {}
     for v, around in enumerate(neighbors):
-        for k, arrangement in enumerate(group(len(around)).arrangements()):
+        for k, arrangement in enumerate(group(len(around)).arrangements):
             sequences.setdefault(k, []).append((v, [v, *(around[i] for i in arrangement), v]))
     indexed = []
     for rows in sequences.values():

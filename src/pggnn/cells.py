@@ -81,7 +81,7 @@ class Recurrence(torch.nn.Module):
         for layer in range(num_layers):
             columns = input_size if layer == 0 else hidden_size
             weight_ih = Parameter(torch.empty(rows, columns)) if columns > 0 else UninitializedParameter()
-            self.register_parameter(f"weight_ih_l{layer}", weight_ih)
+            self.register_parameter(f"weight_ih_l{layer}", weight_ih)  # type: ignore[arg-type]
             self.register_parameter(f"weight_hh_l{layer}", Parameter(torch.empty(rows, hidden_size)))
             self.register_parameter(f"bias_ih_l{layer}", Parameter(torch.empty(rows)))
             self.register_parameter(f"bias_hh_l{layer}", Parameter(torch.empty(rows)))
@@ -100,7 +100,9 @@ class Recurrence(torch.nn.Module):
 
     @property
     def input_size(self) -> int:
-        return -1 if isinstance(self.weight_ih_l0, UninitializedParameter) else self.weight_ih_l0.size(1)
+        """Width of the rows that the first layer reads; -1 as long as it is not known."""
+        weight = self.layer(0)[0]
+        return -1 if isinstance(weight, UninitializedParameter) else weight.size(1)
 
     def layer(self, index: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """``weight_ih, weight_hh, bias_ih, bias_hh`` of one layer."""
@@ -126,12 +128,13 @@ class Recurrence(torch.nn.Module):
 class LazyRecurrence(LazyModuleMixin, Recurrence):
     """A :class:`Recurrence` that takes its input size from the first rows it sees."""
 
-    cls_to_become = Recurrence  # type: ignore[assignment]
+    cls_to_become = Recurrence
 
     def __init__(self, hidden_size: int, num_layers: int = 1, cell: str = "lstm") -> None:
         super().__init__(-1, hidden_size, num_layers, cell)
 
-    def initialize_parameters(self, x: Tensor, *args: Any) -> None:  # type: ignore[override]
-        if self.has_uninitialized_params():
-            self.weight_ih_l0.materialize((self.bias_ih_l0.numel(), x.size(-1)))
+    def initialize_parameters(self, x: Tensor, *args: Any) -> None:
+        weight, _, bias, _ = self.layer(0)
+        if isinstance(weight, UninitializedParameter):
+            weight.materialize((bias.numel(), x.size(-1)))
             self.reset_parameters()

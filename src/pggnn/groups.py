@@ -6,7 +6,8 @@ Code counts from 0, print counts from 1: ``sigma(5)(1) == 3`` is what the paper 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from math import lcm
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -39,8 +40,6 @@ class Permutation:
     @property
     def order(self) -> int:
         """The smallest r ≥ 1 with self**r the identity."""
-        from math import lcm
-
         return lcm(*map(len, self.cycles()))
 
     def __call__(self, i: int) -> int:
@@ -115,6 +114,7 @@ class CyclicGroup:
     def __contains__(self, permutation: object) -> bool:
         return any(element == permutation for element in self)
 
+    @cached_property
     def arrangements(self) -> list[tuple[int, ...]]:
         """What each element makes of 0, 1, …, n−1."""
         return [element.images for element in self]
@@ -155,7 +155,7 @@ def slot(k: Any, t: Any, n: Any) -> Any:
     """σᵏ(t) on n neighbours in closed form, for 0 ≤ k < |𝔊| and 0 ≤ t < n. Integers, arrays and tensors alike.
 
     σ turns its cycle by one place, so σᵏ(t) is three steps of arithmetic: find the place of t on the cycle, go k places
-    on, read the element there. Even elements of the cycle stand at its front in rising order, odd ones behind in falling
+    on, read the element there. Even elements stand at the cycle's front in rising order, odd ones behind in falling
     order; an odd n has the fixed point 0 before them.
     """
     fixed = n & 1

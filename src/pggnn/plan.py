@@ -15,8 +15,8 @@ class Plan:
     Build it once per batch with :meth:`build`, in the data loader where there is one: that is the only step that checks
     indices and reads degrees back to the host. One plan serves every layer, form and ordering; memory is O(N + E).
 
-    Neighbour ``i`` of node ``v`` sits in slot ``start[v] + i``; its number ``i`` is the rank of its edge among the edges
-    of ``v`` in ``edge_index``. Duplicate edges are neighbours of their own; a self-loop makes ``v`` its own neighbour.
+    Neighbour ``i`` of node ``v`` sits in slot ``start[v] + i``; its number ``i`` is the rank of its edge among those of
+    ``v`` in ``edge_index``. Duplicate edges are neighbours of their own; a self-loop makes ``v`` its own neighbour.
     """
 
     neighbor: Tensor

@@ -4,4 +4,4 @@ from pggnn.nn.conv import PGConv
 from pggnn.nn.model import PGGNN
 from pggnn.nn.variants import ChainConv, PairConv, TripletConv
 
-__all__ = ["ChainConv", "PGConv", "PGGNN", "PairConv", "TripletConv"]
+__all__ = ["PGGNN", "ChainConv", "PGConv", "PairConv", "TripletConv"]

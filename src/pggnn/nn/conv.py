@@ -196,9 +196,10 @@ class PGConv(SequenceConv):
         \mathrm{RNN}(\mathbf{x}_{g u_1}, \ldots, \mathbf{x}_{g u_n}, \mathbf{x}_{g u_1})
         + \mathbf{W}_{\mathrm{root}} \mathbf{x}_v
 
-    The neighbours' numbering is the order of the node's edges in ``edge_index``, and the output depends on it. Duplicate
-    edges are read as neighbours of their own; a self-loop makes :math:`v` one of its own neighbours; neither is added or
-    removed. A node without neighbours reads :math:`(\mathbf{x}_v, \mathbf{x}_v)`, or nothing with ``root="linear"``.
+    The neighbours' numbering is the order of the node's edges in ``edge_index``, and the output depends on it.
+    Duplicate edges are read as neighbours of their own; a self-loop makes :math:`v` one of its own neighbours; neither
+    is added or removed. A node without neighbours reads :math:`(\mathbf{x}_v, \mathbf{x}_v)`, or nothing with
+    ``root="linear"``.
 
     Args:
         in_channels: Size of each node's features, ``-1`` to take it from the first input; with ``root="linear"`` a

@@ -34,7 +34,7 @@ class PGGNN(torch.nn.Module):
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
         dropout: Dropout on the scores of each layer.
         rnn_layers: Stacked layers of each RNN.
-        **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim``, …
+        **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})`,
@@ -65,6 +65,7 @@ class PGGNN(torch.nn.Module):
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
         self.level, self.readout, self.dropout = level, readout, dropout
+        self.flow: str = kwargs.get("flow", "source_to_target")
         widths = [in_channels, *[hidden_channels] * num_layers]
         self.convs = torch.nn.ModuleList(
             PGConv(width, hidden_channels, num_layers=rnn_layers, **kwargs) for width in widths[:-1]
@@ -97,7 +98,7 @@ class PGGNN(torch.nn.Module):
             edge_attr: Edge features, if the model was made with ``edge_dim``.
             batch_size: Number of graphs, where it is known: saves a host synchronisation.
         """
-        plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.convs[0].flow)
+        plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
         total = self._score(0, x, batch, batch_size)
         for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True), start=1):
             x = norm(conv(x, plan, edge_attr)).relu()

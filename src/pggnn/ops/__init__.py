@@ -50,10 +50,10 @@ def group_recurrence(
     if backend == "reference":
         return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell)
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
-    out, *_ = _forward(
+    out: Tensor = _forward(
         gates, weights, plan.start, plan.degree, plan.order, plan.profile, rows, root,
         reading.form, reading.limit or 0, cell, workspace, keep,
-    )  # fmt: skip
+    )[0]  # fmt: skip
     return out
 
 

@@ -1,6 +1,6 @@
-"""The operation by definition, in loops, on any device and dtype, differentiated by autograd: the judge of the others."""
+"""The operation by definition, in loops, on any device and dtype, differentiated by autograd: judge of the others."""
 
-from itertools import permutations
+from itertools import chain, permutations
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ def sequences(reading: Reading, n: int) -> list[list[int]]:
     if reading.form == "merged":
         return [[ROOT, *g.images, ROOT] for g in elements]
     rings = [[*g.images, g(0)] for g in elements] if n > 0 else []
-    return [sum(rings, [])] if reading.form == "chain" and rings else rings
+    return [list(chain.from_iterable(rings))] if reading.form == "chain" and rings else rings
 
 
 def group_recurrence(
