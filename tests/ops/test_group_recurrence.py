@@ -1,0 +1,130 @@
+"""Every backend against the reference: values and gradients, on every case that differs in kind."""
+
+import pytest
+import torch
+
+from pggnn import Plan
+from pggnn.cells import CELLS, Recurrence
+from pggnn.ops import group_recurrence
+from pggnn.ops.memory import MOST_BYTES, Pool
+from pggnn.ops.schedule import blocks
+from pggnn.orderings import FORMS, Reading
+from pggnn.testing import random_graph
+
+HIDDEN = 5
+DEGREES = (0, 1, 2, 3, 4, 5, 6, 9, 0, 1)
+PARALLEL, BLOCKS, SERIAL = 2**28, 40_000, 0
+
+
+def outcome(backend, reading, cell, layers, workspace, dtype=torch.double, degrees=DEGREES):
+    torch.manual_seed(0)
+    plan = Plan.build(random_graph(degrees), len(degrees))
+    rnn = Recurrence(3, HIDDEN, layers, cell)
+    for parameter in rnn.parameters():
+        torch.nn.init.uniform_(parameter, -0.6, 0.6)
+    x = torch.randn(len(degrees), 3, requires_grad=True)
+    rnn, x = rnn.to(dtype), x.to(dtype).detach().requires_grad_()
+    out = group_recurrence(
+        rnn(x), rnn.recurrent_weights, plan, reading=reading, cell=cell, workspace=workspace, backend=backend
+    )
+    weighting = torch.arange(out.numel()).view_as(out).cos().to(dtype)
+    connected = (out * weighting).sum() + 0 * sum(tensor.sum() for tensor in (x, *rnn.parameters()))
+    return [out, *torch.autograd.grad(connected, [x, *rnn.parameters()])]
+
+
+def assert_matches_reference(reading, cell, layers, workspace, dtype=torch.double, degrees=DEGREES):
+    actual = outcome("packed", reading, cell, layers, workspace, dtype, degrees)
+    expected = outcome("reference", reading, cell, layers, workspace, torch.double, degrees)
+    tolerance = 1e-10 if dtype == torch.double else 1e-5
+    for a, b in zip(actual, expected, strict=True):
+        scale = max(1.0, b.detach().abs().amax().item() if b.numel() else 0)
+        torch.testing.assert_close(a.double() / scale, b / scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS, SERIAL])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("cell", CELLS)
+def test_group(cell, layers, workspace):
+    assert_matches_reference(Reading("merged"), cell, layers, workspace)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form, cell):
+    assert_matches_reference(Reading(form), cell, 2, PARALLEL)
+    assert_matches_reference(Reading(form), cell, 1, BLOCKS)
+
+
+@pytest.mark.parametrize("form", ["merged", "ring"])
+@pytest.mark.parametrize("limit", [1, 3])
+def test_fewer_orderings(form, limit):
+    assert_matches_reference(Reading(form, limit), "lstm", 2, PARALLEL)
+    assert_matches_reference(Reading(form, limit), "gru", 1, SERIAL)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
+def test_float32(cell):
+    assert_matches_reference(Reading("merged"), cell, 2, PARALLEL, torch.float)
+    assert_matches_reference(Reading("ring"), cell, 2, BLOCKS, torch.float)
+
+
+@pytest.mark.parametrize("degrees", [(), (0,), (0, 0, 0), (1,), (2,), (30,), (1, 1, 24, 1, 25)])
+@pytest.mark.parametrize("form", ["merged", "ring", "pair"])
+def test_odd_graphs(form, degrees):
+    assert_matches_reference(Reading(form, limit=None if form == "pair" else 6), "lstm", 2, PARALLEL, degrees=degrees)
+
+
+@pytest.mark.parametrize("most_rows", [1, 10, 300, 10**9])
+@pytest.mark.parametrize("form", FORMS)
+def test_blocks_cover_each_sequence_once(form, most_rows):
+    reading = Reading(form)
+    profile = torch.tensor([[400, 2], [7, 90], [3, 50], [2, 4], [1, 3], [0, 9]])
+    lengths = [reading.length(n) for n, nodes in profile.tolist() for _ in range(nodes * reading.count(n))]
+    shared = 1 if form == "merged" else 0
+    seen, rows = 0, 0
+    for block in blocks(profile, reading, most_rows):
+        assert block.first == seen
+        seen += block.sizes[0]
+        slabs = list(block.slabs(most_rows))
+        assert [begin for begin, _ in slabs[1:]] == [end for _, end in slabs[:-1]]
+        assert all(sum(block.sizes[b:e]) <= most_rows or e == b + 1 for b, e in slabs)
+        rows += sum(block.sizes)
+    assert seen == len(lengths)
+    assert rows == sum(lengths) - shared * len(lengths)
+
+
+def test_backward_twice_over_one_graph():
+    plan = Plan.build(random_graph(DEGREES), len(DEGREES))
+    rnn = Recurrence(3, HIDDEN, 2, "lstm")
+    out = group_recurrence(
+        rnn(torch.randn(len(DEGREES), 3)), rnn.recurrent_weights, plan, reading=Reading(), cell="lstm"
+    )
+    first, second = (torch.autograd.grad(out.sum(), rnn.weight_hh_l0, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_operator_registration():
+    plan = Plan.build(random_graph(DEGREES), len(DEGREES))
+    rnn = Recurrence(3, HIDDEN, 2, "lstm").double()
+    gates = rnn(torch.randn(len(DEGREES), 3).double()).detach().requires_grad_()
+    weights = [weight.detach().requires_grad_() for weight in rnn.recurrent_weights]
+    graph = (plan.start, plan.degree, plan.order, plan.profile, plan.neighbor)
+    for keep in (True, False):
+        torch.library.opcheck(torch.ops.pggnn.packed, (gates, weights, *graph, 0, "merged", 0, "lstm", PARALLEL, keep))
+
+
+def test_memory_is_recycled_only_when_free():
+    torch.use_deterministic_algorithms(False)
+    pool, like = Pool(), torch.empty(0)
+    first = pool.take(1000, like)
+    second = pool.take(1000, like)
+    assert first.data_ptr() != second.data_ptr()
+    address, view = first.data_ptr(), first.view(10, 100)[2]
+    del first
+    assert pool.take(1000, like).data_ptr() != address, "memory was handed out while a view of it lives"
+    del view
+    assert pool.take(900, like).data_ptr() == address
+    assert pool.take(10, like).data_ptr() != address, "a small request took a large buffer"
+    for _ in range(4):
+        pool.take(MOST_BYTES // 4 // 2, like)
+    assert sum(buffer.nbytes for buffer in pool.buffers) <= MOST_BYTES

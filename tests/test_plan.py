@@ -1,0 +1,105 @@
+import pytest
+import torch
+from torch_geometric import EdgeIndex
+
+from pggnn import Plan
+from pggnn.testing import DEGREES, interleaved, random_graph
+
+
+def neighbourhoods(plan):
+    slots = [range(s, s + d) for s, d in zip(plan.start.tolist(), plan.degree.tolist(), strict=True)]
+    return [[int(plan.neighbor[slot]) for slot in node] for node in slots]
+
+
+def test_neighbourhoods_keep_the_order_of_edges():
+    edge_index = torch.tensor([[3, 0, 1, 3, 2, 2], [0, 2, 0, 2, 0, 0]])
+    plan = Plan.build(edge_index, 4)
+    assert neighbourhoods(plan) == [[3, 1, 2, 2], [], [0, 3], []]
+    assert plan.order.tolist() == [0, 2, 1, 3]
+    assert plan.profile.tolist() == [[4, 1], [2, 1], [0, 2]]
+    assert torch.equal(edge_index[0, plan.edge], plan.neighbor)
+    assert torch.equal(edge_index[1, plan.edge], plan.center)
+    reverse = Plan.build(edge_index.flip(0), 4, flow="target_to_source")
+    assert neighbourhoods(reverse) == neighbourhoods(plan)
+
+
+def test_interleaving_of_edges_does_not_matter():
+    edge_index = random_graph()
+    plan, other = (Plan.build(edges, len(DEGREES)) for edges in (edge_index, interleaved(edge_index)))
+    assert not torch.equal(edge_index, interleaved(edge_index))
+    assert torch.equal(plan.neighbor, other.neighbor)
+    assert plan.degree.tolist() == list(DEGREES)
+
+
+def test_bipartite_sizes():
+    plan = Plan.build(torch.tensor([[4, 0], [1, 1]]), (5, 2))
+    assert (plan.num_neighbors, plan.num_nodes, plan.num_edges) == (5, 2, 2)
+
+
+def test_renumbering_is_uniform_and_keeps_neighbourhoods():
+    edge_index = torch.stack([torch.arange(1, 7), torch.tensor([0, 0, 0, 1, 1, 1])])
+    plan = Plan.build(edge_index, 7)
+    seen: dict[tuple[int, ...], int] = {}
+    for _ in range(600):
+        fresh = plan.renumbered()
+        first, second = neighbourhoods(fresh)[:2]
+        assert (sorted(first), sorted(second)) == ([1, 2, 3], [4, 5, 6])
+        assert torch.equal(edge_index[0, fresh.edge], fresh.neighbor)
+        seen[tuple(first)] = seen.get(tuple(first), 0) + 1
+    assert len(seen) == 6
+    assert min(seen.values()) > 60
+
+
+def test_truncation_keeps_the_first_neighbours():
+    plan = Plan.build(random_graph(), len(DEGREES))
+    short = plan.truncated(4)
+    assert neighbourhoods(short) == [around[:4] for around in neighbourhoods(plan)]
+    assert int((short.profile[:, 0] * short.profile[:, 1]).sum()) == int(short.degree.sum())
+
+
+def test_a_plan_is_a_pytree_and_moves():
+    plan = Plan.build(random_graph(), len(DEGREES))
+    leaves, spec = torch.utils._pytree.tree_flatten(plan)
+    assert len(leaves) == 8
+    assert torch.equal(torch.utils._pytree.tree_unflatten(leaves, spec).neighbor, plan.neighbor)
+    moved = plan.to("meta")
+    assert moved.neighbor.device.type == "meta"
+    assert moved.profile.device.type == "cpu"
+
+
+def test_empty_graphs():
+    plan = Plan.build(torch.empty(2, 0, dtype=torch.long), 0)
+    assert (plan.num_nodes, plan.num_edges, plan.profile.shape) == (0, 0, (0, 2))
+    assert Plan.build(torch.empty(2, 0, dtype=torch.long), 3).profile.tolist() == [[0, 3]]
+
+
+def test_pyg_edge_index_is_accepted():
+    edge_index = EdgeIndex([[0, 1], [1, 0]], sparse_size=(2, 2))
+    assert type(Plan.build(edge_index, 2).neighbor) is torch.Tensor
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "error", "message"),
+    [
+        (torch.tensor([[0, 9], [1, 1]]), IndexError, r"edge_index\[0\] refers to node 9, but there are 3 nodes"),
+        (torch.tensor([[0, 1], [1, -2]]), IndexError, r"edge_index\[1\] refers to node -2"),
+        (torch.tensor([[0.0, 1.0], [1.0, 2.0]]), TypeError, "must be int64, got torch.float32"),
+        (torch.tensor([0, 1]), ValueError, r"shape \[2, E\], got \[2\]"),
+        (torch.tensor([[0], [1], [2]]), ValueError, r"shape \[2, E\], got \[3, 1\]"),
+        (torch.eye(3).to_sparse(), TypeError, "dense tensor"),
+        ([[0], [1]], TypeError, "got list"),
+    ],
+)
+def test_bad_edges_are_refused(edge_index, error, message):
+    with pytest.raises(error, match=message):
+        Plan.build(edge_index, 3)
+
+
+def test_bad_sizes_and_flow_are_refused():
+    edges = torch.tensor([[0], [1]])
+    with pytest.raises(ValueError, match="flow must be"):
+        Plan.build(edges, 2, flow="sideways")
+    with pytest.raises(ValueError, match="must not be negative"):
+        Plan.build(edges, -1)
+    with pytest.raises(IndexError, match=r"edge_index\[1\] refers to node 1, but there are 1 nodes"):
+        Plan.build(edges, (5, 1))
