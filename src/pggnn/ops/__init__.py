@@ -112,8 +112,10 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]
     ctx.save_for_backward(*output[1:], gates, start, degree, order, profile, rows, *weights)
 
 
-def _autograd(ctx: Any, d_out: Tensor, *_: Tensor) -> tuple[Any, ...]:
+def _autograd(ctx: Any, d_out: Tensor | None, *_: Tensor) -> tuple[Any, ...]:
     states, rows_read, gates, start, degree, order, profile, rows, *weights = ctx.saved_tensors
+    if d_out is None:
+        return None, [None] * len(weights), *([None] * 11)
     d_gates, *d_weights = _backward(
         d_out, states, rows_read, gates, weights, start, degree, order, profile, rows, *ctx.constants
     )
