@@ -1,11 +1,9 @@
 """Timings and memory on this machine; what is compared is measured in one run, turn by turn."""
 
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,7 +11,6 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch_geometric.data import Batch, Data
 
-from pggnn.data.counting import erdos_renyi, random_regular
 from pggnn.groups import group
 from pggnn.nn import PGGNN, PGConv
 from pggnn.plan import Plan
@@ -108,3 +105,16 @@ def training_step(graphs: list[Data], rounds: int) -> dict[str, float]:
         },
         rounds,
     )
+
+
+def peak_memory(task: Callable[[], Any]) -> int:
+    """Bytes by which a task raises this process's resident memory at its peak (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak to what is resident now
+    before = _status("VmRSS")
+    task()
+    return _status("VmHWM") - before
+
+
+def _status(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))

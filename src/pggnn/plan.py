@@ -1,6 +1,7 @@
 """``edge_index`` → :class:`Plan`: each node's neighbours in their numbering, ready for any layer on the graph."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -33,8 +34,8 @@ class Plan:
     """``[N]`` nodes by falling degree."""
     profile: Tensor
     """``[D, 2]`` on the CPU: the distinct degrees, falling, and how many nodes have each. All scheduling reads this."""
-    num_neighbors: int
-    """Number of nodes that may be neighbours (differs from the number of centres on bipartite graphs)."""
+    extent: Tensor
+    """``[num_neighbors, 0]``: holds no data but a size, which compilation and export can then keep symbolic."""
 
     @classmethod
     def build(cls, edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "source_to_target") -> "Plan":
@@ -84,7 +85,7 @@ class Plan:
             degree=degree,
             order=order,
             profile=torch.stack([degrees, nodes], dim=1).cpu(),
-            num_neighbors=sizes[j],
+            extent=edge_index.new_empty(sizes[j], 0),
         )
 
     @property
@@ -93,12 +94,18 @@ class Plan:
         return self.degree.size(0)
 
     @property
+    def num_neighbors(self) -> int:
+        """Number of nodes that may be neighbours; differs from the number of centres on bipartite graphs."""
+        return self.extent.size(0)
+
+    @property
     def num_edges(self) -> int:
+        """Number of slots."""
         return self.neighbor.size(0)
 
-    def renumbered(self, generator: torch.Generator | None = None) -> "Plan":
+    def renumbered(self) -> "Plan":
         """The same neighbourhoods, each in a fresh uniformly random numbering. No host synchronisation."""
-        shuffle = torch.rand(self.num_edges, device=self.center.device, generator=generator).argsort()
+        shuffle = torch.rand_like(self.center, dtype=torch.double).argsort()
         shuffle = shuffle[torch.argsort(self.center[shuffle], stable=True)]
         return replace(self, neighbor=self.neighbor[shuffle], edge=self.edge[shuffle])
 
@@ -110,17 +117,16 @@ class Plan:
 
     def to(self, *args: Any, **kwargs: Any) -> "Plan":
         """Moves the tensors as ``Tensor.to`` does; :attr:`profile` stays on the CPU."""
-        moved = {name: getattr(self, name).to(*args, **kwargs) for name in self._device_fields}
-        return replace(self, **moved)
+        return self._map(lambda tensor: tensor.to(*args, **kwargs))
 
     def pin_memory(self) -> "Plan":
-        return replace(self, **{name: getattr(self, name).pin_memory() for name in self._device_fields})
+        """Copies the tensors to pinned memory, for the loader's sake."""
+        return self._map(Tensor.pin_memory)
 
-    _device_fields = ("neighbor", "center", "edge", "start", "degree", "order")
+    def _map(self, function: Callable[[Tensor], Tensor]) -> "Plan":
+        changed = {name: function(getattr(self, name)) for name in FIELDS if name != "profile"}
+        return replace(self, **changed)
 
 
-torch.utils._pytree.register_dataclass(
-    Plan,
-    field_names=["neighbor", "center", "edge", "start", "degree", "order", "profile", "num_neighbors"],
-    serialized_type_name="pggnn.Plan",
-)
+FIELDS = [field.name for field in fields(Plan)]
+torch.utils._pytree.register_dataclass(Plan, field_names=FIELDS, serialized_type_name="pggnn.Plan")

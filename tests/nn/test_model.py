@@ -1,0 +1,96 @@
+import pytest
+import torch
+from torch_geometric.nn import global_add_pool, global_mean_pool
+
+from pggnn import PGGNN, Plan
+from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph
+
+NODES = len(DEGREES)
+
+
+def test_scores_of_every_layer_are_summed():
+    model = PGGNN(4, 6, 3, num_layers=2).eval()
+    x, edge_index, batch = torch.randn(NODES, 4), random_graph(), torch.arange(NODES) % 3
+    h, expected = x, model.scores[0](global_add_pool(x, batch))
+    for conv, norm, score in zip(model.convs, model.norms, model.scores[1:], strict=True):
+        h = torch.relu(norm(conv(h, edge_index)))
+        expected = expected + score(global_add_pool(h, batch))
+    torch.testing.assert_close(model(x, edge_index, batch), expected)
+    assert expected.shape == (3, 3)
+
+
+def test_levels_and_readouts():
+    x, edge_index = torch.randn(NODES, 4), random_graph()
+    node, total, mean = (PGGNN(4, 6, 2, level=level, readout=readout).eval()
+                         for level, readout in (("node", "sum"), ("graph", "sum"), ("graph", "mean")))  # fmt: skip
+    total.load_state_dict(node.state_dict())
+    mean.load_state_dict(node.state_dict())
+    assert node(x, edge_index).shape == (NODES, 2)
+    assert total(x, edge_index).shape == (1, 2)
+    batch = torch.zeros(NODES, dtype=torch.long)
+    torch.testing.assert_close(mean(x, edge_index), global_mean_pool(node(x, edge_index), batch), rtol=1e-4, atol=1e-4)
+
+
+def test_properties_of_the_whole_model():
+    model = PGGNN(4, 6, 2, level="node").eval().double()
+    check_batch_independence(model, 4)
+    check_relabelling(model, 4)
+
+
+def test_plan_is_shared_and_equals_edges():
+    model = PGGNN(4, 6, 2, edge_dim=3).eval()
+    x, edge_index = torch.randn(NODES, 4), random_graph()
+    edge_attr = torch.randn(edge_index.size(1), 3)
+    plan = Plan.build(edge_index, NODES)
+    assert torch.equal(model(x, plan, edge_attr=edge_attr), model(x, edge_index, edge_attr=edge_attr))
+
+
+def test_the_papers_settings_are_the_defaults():
+    model = PGGNN(4, 6, 2)
+    assert len(model.convs) == 4
+    assert all(conv.cell == "lstm" and conv.num_layers == 2 and conv.orderings == "group" for conv in model.convs)
+    assert len(model.scores) == 5
+    assert not any(score.bias.any() for score in model.scores)
+
+
+def test_dropout_acts_on_the_scores():
+    x, edge_index = torch.randn(NODES, 4), random_graph()
+    model = PGGNN(4, 6, 50, level="node", dropout=0.5)
+    for score in model.scores:
+        torch.nn.init.zeros_(score.weight)
+        torch.nn.init.ones_(score.bias)
+    out = model(x, edge_index)
+    assert set(out.unique().tolist()) <= {0.0, 2.0, 4.0, 6.0, 8.0, 10.0}
+    assert len(out.unique()) > 2
+    assert (model.eval()(x, edge_index) == 5).all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("nodes", [0, 1, 3])
+def test_small_graphs(nodes, training):
+    model = PGGNN(4, 6, 2).train(training)
+    out = model(
+        torch.randn(nodes, 4), torch.empty(2, 0, dtype=torch.long), torch.zeros(nodes, dtype=torch.long), batch_size=1
+    )
+    assert out.shape == (1, 2)
+    assert out.isfinite().all()
+
+
+def test_lazy_input():
+    model = PGGNN(-1, 6, 2)
+    assert model(torch.randn(NODES, 7), random_graph()).shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"level": "edge"}, "level must be"),
+        ({"readout": "max"}, "readout must be one of 'sum', 'mean'"),
+        ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
+        ({"num_layers": 0}, "at least 1, got 0 and 2"),
+        ({"cell": "transformer"}, "cell must be one of"),
+    ],
+)
+def test_bad_arguments_are_refused(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        PGGNN(4, 6, 2, **kwargs)
