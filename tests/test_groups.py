@@ -26,8 +26,8 @@ def test_group_has_the_order_and_cycle_of_the_paper(n):
     g = group(n)
     expected = 1 if n < 2 else n - n % 2
     assert g.order == len(list(g)) == order(n) == expected
-    odd_first, even_first = [*range(2, n + 1, 2)], [*range(1, n + 1, 2)]
-    written = odd_first + [*reversed(range(3, n + 1, 2))] if n % 2 else even_first + [*reversed(range(2, n + 1, 2))]
+    rising, falling = (2, 3) if n % 2 else (1, 2)
+    written = [*range(rising, n + 1, 2), *reversed(range(falling, n + 1, 2))]
     assert [i + 1 for i in cycle(n)] == written
     assert g.generator**g.order == Permutation.identity(n)
 

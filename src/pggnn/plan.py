@@ -130,3 +130,4 @@ class Plan:
 
 FIELDS = [field.name for field in fields(Plan)]
 torch.utils._pytree.register_dataclass(Plan, field_names=FIELDS, serialized_type_name="pggnn.Plan")
+torch.serialization.add_safe_globals([Plan])

@@ -18,7 +18,7 @@ def triplets(v, around):
 
 def chains(v, around):
     rings = [[around[i] for i in (*g, *g[:1])] for g in group(len(around)).arrangements]
-    return [sum(rings, [])] if around else []
+    return [[u for ring in rings for u in ring]] if around else []
 
 
 @pytest.mark.parametrize(("variant", "sequences"), [(PairConv, pairs), (TripletConv, triplets), (ChainConv, chains)])

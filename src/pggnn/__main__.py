@@ -1,0 +1,7 @@
+"""``python -m pggnn``."""
+
+import sys
+
+from pggnn.cli import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""Pictures of groups and of results."""

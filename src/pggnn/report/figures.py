@@ -1,0 +1,128 @@
+"""Figures, drawn with matplotlib to SVG, PNG or PDF by the file's suffix."""
+
+import os
+from collections.abc import Sequence
+from math import ceil, cos, pi, sin
+from pathlib import Path
+from typing import Any
+
+from pggnn.groups import CyclicGroup, group, ring_pairs
+
+MOST_RINGS = 12
+"""Arrangements that are drawn one by one; of larger groups the first ones."""
+INK, FAINT, BLUE, RED = "#222222", "#b8b8b8", "#2166ac", "#c0392b"
+
+
+def save(figure: Any, path: str | Path) -> Path:
+    """Writes a figure whole or not at all."""
+    path = Path(path)
+    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise ValueError(f"the figure's file must end in .svg, .png or .pdf, got {str(path)!r}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        figure.savefig(unfinished, dpi=160, bbox_inches="tight", facecolor="white", metadata=_undated(path))
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
+
+
+def _undated(path: Path) -> dict[str, None]:
+    return {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+
+
+def draw_group(n: int, path: str | Path) -> Path:
+    """Figure 2 of the paper for any n ≥ 2: σ as arcs, then each arrangement's Hamiltonian cycle, then all of them."""
+    if n < 2:
+        raise ValueError(f"there are no pairs to draw with n = {n}: give n ≥ 2")
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    g = group(n)
+    half = n // 2
+    shown = min(half, MOST_RINGS)
+    columns = min(shown + 1, 5)
+    rows = ceil((shown + 1) / columns)
+    with rc_context({"svg.hashsalt": "pggnn", "font.size": 9}):
+        figure = Figure(figsize=(2.3 * columns, 1.5 + 2.5 * rows), layout="constrained")
+        grid = figure.add_gridspec(rows + 1, columns, height_ratios=[1.25, *[2.5] * rows])
+        _draw_arcs(figure.add_subplot(grid[0, :]), g)
+        colours = _colours(shown)
+        for k in range(shown):
+            axes = figure.add_subplot(grid[1 + k // columns, k % columns])
+            _draw_rings(axes, n, [g.arrangements[k]], [colours[k]])
+            axes.set_title(_power(k), color=colours[k])
+        axes = figure.add_subplot(grid[1 + shown // columns, shown % columns])
+        _draw_rings(axes, n, g.arrangements[:half], _colours(half), arrows=False)
+        axes.set_title(f"the first {half}: all {n * (n - 1) // 2} pairs" if half > 1 else "all pairs")
+        if shown < half:
+            figure.text(0.5, -0.02, f"{shown} of the first {half} arrangements are drawn", ha="center", color=INK)
+        return save(figure, path)
+
+
+def draw_counts(
+    truth: Sequence[float], predictions: dict[str, tuple[Sequence[float], float]], path: str | Path
+) -> Path:
+    """Predicted against true counts, a panel for each model, given its predictions and its mean absolute error."""
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(predictions), 4.4), layout="constrained")
+    true = np.asarray(truth)
+    jitter = np.random.default_rng(0).uniform(-0.25, 0.25, true.shape)
+    panels = figure.subplots(1, len(predictions), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (name, (predicted, error)), colour in zip(panels, predictions.items(), (BLUE, RED), strict=False):
+        low, high = -0.75, true.max() + 0.75
+        axes.plot([low, high], [low, high], color=FAINT, linewidth=1, zorder=0)
+        axes.scatter(true + jitter, predicted, s=5, alpha=0.25, color=colour, linewidths=0)
+        axes.set(title=f"{name}: mean absolute error {error:.3f}", xlabel="true number of triangles at the node")
+        axes.set_xlim(low, high)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("predicted")
+    return save(figure, path)
+
+
+def _draw_arcs(axes: Any, g: CyclicGroup) -> None:
+    n = g.degree
+    for i, j in enumerate(g.generator.images):
+        if i != j:
+            side, bend = (0.16 if j > i else -0.16), (-0.45 if abs(i - j) > 1 else -0.8)
+            arc = {"connectionstyle": f"arc3,rad={bend}", "shrinkA": 4, "shrinkB": 4}
+            axes.annotate("", (j, side), (i, side), arrowprops={"arrowstyle": "-|>", "color": FAINT, **arc})
+    for i in range(n):
+        axes.text(i, 0, str(i + 1), ha="center", va="center", color=INK, fontsize=9 if n <= 40 else 6)
+    axes.set(xlim=(-1, n), ylim=(-1.1, 1.35))
+    axes.set_title(f"σ = {g.generator!r}" if n <= 24 else f"σ on {n} neighbours", color=INK)
+    axes.axis("off")
+
+
+def _draw_rings(
+    axes: Any, n: int, arrangements: Sequence[Sequence[int]], colours: Sequence[Any], arrows: bool = True
+) -> None:
+    places = [(sin(2 * pi * i / n), cos(2 * pi * i / n)) for i in range(n)]
+    for arrangement, colour in zip(arrangements, colours, strict=True):
+        for i, j in ring_pairs(arrangement):
+            if arrows:
+                style = {"arrowstyle": "-|>", "color": colour, "shrinkA": 7, "shrinkB": 7, "linewidth": 1.1}
+                axes.annotate("", places[j], places[i], arrowprops=style)
+            else:
+                axes.plot(*zip(places[i], places[j], strict=True), color=colour, linewidth=1.0, zorder=0)
+    for i, (x, y) in enumerate(places):
+        axes.scatter([x], [y], s=150 if n <= 16 else 40, color="white", edgecolors=FAINT, zorder=3)
+        if n <= 16:
+            axes.text(x, y, str(i + 1), ha="center", va="center", fontsize=8, color=INK, zorder=4)
+    axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
+    axes.axis("off")
+
+
+def _colours(count: int) -> list[Any]:
+    from matplotlib import colormaps
+
+    if count <= 10:
+        return [colormaps["tab10"](k) for k in range(count)]
+    return [colormaps["turbo"](0.05 + 0.9 * k / (count - 1)) for k in range(count)]
+
+
+def _power(k: int) -> str:
+    return {0: "e", 1: "σ"}.get(k, f"σ$^{{{k}}}$")
