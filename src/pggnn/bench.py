@@ -1,8 +1,10 @@
 """Timings and memory on this machine; what is compared is measured in one run, turn by turn."""
 
+import json
+import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,15 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch_geometric.data import Batch, Data
 
+from pggnn.data.counting import erdos_renyi, random_regular
 from pggnn.groups import group
 from pggnn.nn import PGGNN, PGConv
+from pggnn.orderings import Orderings
 from pggnn.plan import Plan
 
 HIDDEN = 64
 BATCH = 16
+Figures = Iterator[tuple[str, float]]
 
 
 class StraightforwardConv(torch.nn.Module):
@@ -107,6 +112,47 @@ def training_step(graphs: list[Data], rounds: int) -> dict[str, float]:
     )
 
 
+def forward_rate(rounds: int) -> dict[str, float]:
+    """GFLOP/s of the forward pass over 8,192 sequences of degree 8, and of the matrix product of the same shape."""
+    nodes = 1024
+    center = torch.arange(nodes).repeat_interleave(8)
+    plan = Plan.build(torch.stack([torch.randint(nodes, center.shape), center]), nodes)
+    conv, x = PGConv(HIDDEN, HIDDEN), torch.randn(nodes, HIDDEN)
+    h, weight = torch.randn(8192, HIDDEN), torch.randn(HIDDEN, 4 * HIDDEN)
+    gates = torch.empty(8192, 4 * HIDDEN)
+    with torch.no_grad():
+        times = median_times(
+            {"ours": lambda: conv(x, plan), "matrix product": lambda: torch.mm(h, weight, out=gates)}, rounds
+        )
+    return {
+        "ours": 8192 * 10 * 24 * HIDDEN**2 / times["ours"] / 1e9,
+        "matrix product": 8192 * 8 * HIDDEN**2 / times["matrix product"] / 1e9,
+    }
+
+
+def star(leaves: int = 2000) -> Figures:
+    """Time and peak memory of forward and backward on a star, with 16 orderings and with the whole group."""
+    edge_index = torch.stack([torch.arange(1, leaves + 1), torch.zeros(leaves, dtype=torch.long)])
+    x = torch.randn(leaves + 1, HIDDEN)
+    seconds: dict[Orderings, float] = {}
+    choices: tuple[Orderings, ...] = (16, "group")
+    for orderings in choices:
+        conv = PGConv(HIDDEN, HIDDEN, orderings=orderings)
+
+        def step(conv: PGConv = conv) -> None:
+            conv(x, edge_index)[0].sum().backward()
+
+        if orderings != "group":
+            step()  # warms up; the whole group is long enough without
+        begin = time.perf_counter()
+        memory = peak_memory(step)
+        seconds[orderings] = time.perf_counter() - begin
+        name = f"{orderings} orderings" if isinstance(orderings, int) else "whole group"
+        yield f"{name}, seconds", seconds[orderings]
+        yield f"{name}, peak MiB above the inputs", memory / 2**20
+    yield "16 orderings are faster by a factor of (goal: 50 or more)", seconds["group"] / seconds[16]
+
+
 def peak_memory(task: Callable[[], Any]) -> int:
     """Bytes by which a task raises this process's resident memory at its peak (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak to what is resident now
@@ -118,3 +164,50 @@ def peak_memory(task: Callable[[], Any]) -> int:
 def _status(field: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def layer(rounds: int = 8) -> Figures:
+    """Training steps against the straightforward implementation, plan building, and the forward rate."""
+    for name, graphs, goal in (("ER", erdos_renyi(BATCH), 4), ("regular", random_regular(BATCH), 2.5)):
+        times = training_step(graphs, rounds)
+        yield f"{name}: straightforward, ms", 1e3 * times["straightforward"]
+        yield f"{name}: ours, ms", 1e3 * times["ours"]
+        yield f"{name}: ratio (goal: {goal} or more)", times["straightforward"] / times["ours"]
+        yield f"{name}: building the plan / step (goal: under 0.1)", times["plan"] / times["ours"]
+    rates = forward_rate(rounds)
+    yield "forward, 8,192 sequences of degree 8, GFLOP/s", rates["ours"]
+    yield "matrix product 8,192×64 · 64×256, GFLOP/s", rates["matrix product"]
+    yield "forward / matrix product (goal: 0.4 or more)", rates["ours"] / rates["matrix product"]
+
+
+BENCHMARKS: dict[str, tuple[str, Callable[[], Figures]]] = {
+    "layer": ("Training step: batch 16, hidden 64, 2-layer LSTM, 4 aggregations, whole group", layer),
+    "star": ("Star with 2,000 leaves: forward and backward, hidden 64, 2-layer LSTM", star),
+}
+
+
+def run(what: str, json_path: Path | None = None) -> dict[str, float]:
+    """Runs a benchmark, prints its figures as they come and, on request, writes them as JSON."""
+    from rich.console import Console
+
+    torch.manual_seed(0)
+    title, benchmark = BENCHMARKS[what]
+    machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, float32"
+    console = Console()
+    console.print(f"{title}\n{machine}")
+    figures = {}
+    with console.status("measuring, up to two minutes"):
+        for name, value in benchmark():
+            figures[name] = value
+            console.print(f"{name:>58}  {value:10.3f}", highlight=False)
+    if json_path is not None:
+        write_json(json_path, {"benchmark": what, "machine": machine, "figures": figures})
+    return figures
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Writes a JSON file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(json.dumps(content, indent=2) + "\n")
+    os.replace(unfinished, path)
