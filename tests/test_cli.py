@@ -1,0 +1,99 @@
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from pggnn import bench
+from pggnn.cli import main
+from pggnn.report.figures import draw_counts, draw_group
+
+
+def test_groups_prints_sigma_group_and_arrangements(capsys):
+    assert main(["groups", "7"]) == 0
+    out = capsys.readouterr().out
+    assert "( 1 4 2 6 3 7 5 )" in out
+    assert "= (2 4 6 7 5 3)" in out
+    assert "≅ Z_6, 6 arrangements of 7 neighbours" in out
+    assert "σ^2  1 6 4 7 2 5 3     7" in out
+    assert "The first 3 cover 21 of 21 pairs" in out
+    assert "42 of 42 ordered pairs, each exactly once" in out
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 30, 200])
+def test_groups_of_any_size(n, capsys):
+    assert main(["groups", str(n)]) == 0
+    out = capsys.readouterr().out
+    assert ("more (--all prints them)" in out) == (n > 25)
+    assert len(out.splitlines()) < 40
+
+
+@pytest.mark.parametrize(("n", "name"), [(2, "a.svg"), (7, "b.png"), (8, "c.svg"), (40, "d.pdf")])
+def test_group_figures(n, name, tmp_path):
+    path = draw_group(n, tmp_path / "new" / name)
+    assert path.stat().st_size > 2000
+    assert [file.name for file in path.parent.iterdir()] == [name], "something was left beside the figure"
+    if path.suffix == ".svg":
+        assert path.read_bytes() == draw_group(n, tmp_path / "again.svg").read_bytes()
+
+
+def test_bad_input_is_one_line_and_not_zero(capsys, tmp_path):
+    for arguments, message in (
+        (["groups", "--", "-3"], "expected a number of neighbours n ≥ 0, got -3"),
+        (["groups", "1", "--figure", str(tmp_path / "a.svg")], "no pairs to draw with n = 1"),
+        (["groups", "5", "--figure", str(tmp_path / "a.txt")], "must end in .svg, .png or .pdf"),
+        (["demo", "--epochs", "0"], "at least 1 epoch and 16 graphs, got 0"),
+    ):
+        assert main(arguments) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("pggnn: error: ")
+        assert message in error
+        assert len(error.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+    for arguments in ([], ["groups", "seven"], ["unknown"], ["bench", "everything"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(arguments)
+
+
+@pytest.mark.parametrize("command", [[], ["demo"], ["groups"], ["bench"]])
+def test_help_teaches_and_does_not_wait_for_torch(command):
+    begin = time.perf_counter()
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "pggnn", *command, "--help"], capture_output=True, text=True
+    )
+    assert run.returncode == 0
+    assert " torch" not in run.stderr, f"--help imported torch and took {time.perf_counter() - begin:.1f} s"
+    assert ("commands:" if not command else "examples:") in run.stdout
+
+
+def test_demo(capsys, tmp_path):
+    torch.use_deterministic_algorithms(False)
+    assert main(["demo", "--epochs", "2", "--graphs", "32", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    for word in ("PG-GNN", "GIN", "test MAE", "parameters", "time", "triangles.png"):
+        assert word in out
+    assert [file.name for file in tmp_path.iterdir()] == ["triangles.png"]
+
+
+def test_counts_figure(tmp_path):
+    path = draw_counts([0, 1, 2], {"a": ([0, 1, 2], 0.0), "b": ([1, 1, 1], 0.7)}, tmp_path / "counts.svg")
+    assert "mean absolute error 0.700" in path.read_text() or path.stat().st_size > 2000
+
+
+def test_bench_writes_what_it_prints(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(bench.BENCHMARKS, "star", ("A small star", lambda: bench.star(leaves=40)))
+    assert main(["bench", "star", "--json", str(tmp_path / "star.json")]) == 0
+    figures = json.loads((tmp_path / "star.json").read_text())["figures"]
+    out = capsys.readouterr().out
+    assert len(figures) == 5
+    assert all(name in out for name in figures)
+
+
+def test_bench_compares_equal_models():
+    times = bench.training_step(bench.erdos_renyi(2), rounds=1)
+    assert set(times) == {"ours", "straightforward", "plan"}
+    assert min(times.values()) > 0
+    rates = bench.forward_rate(rounds=1)
+    assert rates["matrix product"] > 0 < rates["ours"]
