@@ -35,12 +35,12 @@ class Result:
 
 
 def train(
-    model: torch.nn.Module, graphs: list[Data], epochs: int, report: Callable[[float], None], batch_size: int = 16
+    model: torch.nn.Module, graphs: list[Data], epochs: int, report: Callable[[float], None], batch_size: int = 16, lr: float = 5e-3
 ) -> None:
     """Fits the counts by mean squared error, Adam under a one-cycle schedule; reports each epoch's training error."""
     loader = DataLoader(graphs, batch_size, shuffle=True)
     optimizer = torch.optim.Adam(model.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=5e-3, total_steps=epochs * len(loader))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=lr, total_steps=epochs * len(loader))
     model.train()
     for _ in range(epochs):
         total = 0.0

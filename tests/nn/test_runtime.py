@@ -31,6 +31,7 @@ def test_training_is_bitwise_repeatable():
 @pytest.mark.parametrize("numbering", ["given", "random"])
 @pytest.mark.parametrize("kwargs", [{}, {"root": "linear", "orderings": 3, "max_degree": 5}, {"edge_dim": 2}])
 def test_no_graph_break(kwargs, numbering):
+    torch._dynamo.reset()
     model = PGGNN(4, 6, 2, num_layers=2, numbering=numbering, **kwargs)
     model.train(numbering == "random")
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)

@@ -128,3 +128,31 @@ def test_memory_is_recycled_only_when_free():
     for _ in range(4):
         pool.take(MOST_BYTES // 4 // 2, like)
     assert sum(buffer.nbytes for buffer in pool.buffers) <= MOST_BYTES
+
+
+def test_a_second_derivative_is_refused():
+    plan = Plan.build(random_graph(DEGREES), len(DEGREES))
+    rnn = Recurrence(3, HIDDEN, 1, "lstm").double()
+    x = torch.randn(len(DEGREES), 3).double().requires_grad_()
+    out = group_recurrence(rnn(x), rnn.recurrent_weights, plan, reading=Reading(), cell="lstm")
+    (gradient,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="no autograd formula"):
+        gradient.sum().backward()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
+@pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS])
+@pytest.mark.parametrize("cell", CELLS)
+def test_on_a_gpu(cell, workspace):
+    torch.use_deterministic_algorithms(False)
+    plan = Plan.build(random_graph(DEGREES), len(DEGREES))
+    rnn, x = Recurrence(3, HIDDEN, 2, cell).double(), torch.randn(len(DEGREES), 3).double()
+    outcomes = []
+    for device in ("cpu", "cuda"):
+        rnn, moved = rnn.to(device), x.to(device).requires_grad_()
+        out = group_recurrence(
+            rnn(moved), rnn.recurrent_weights, plan.to(device), reading=Reading(), cell=cell, workspace=workspace
+        )
+        outcomes.append([out, *torch.autograd.grad(out.sin().sum(), [moved, *rnn.parameters()])])
+    for cpu, gpu in zip(*outcomes, strict=True):
+        torch.testing.assert_close(gpu.cpu(), cpu, rtol=1e-10, atol=1e-10)
