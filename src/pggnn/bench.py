@@ -21,6 +21,7 @@ from pggnn.plan import Plan
 
 HIDDEN = 64
 BATCH = 16
+CLEAR_REFS = Path("/proc/self/clear_refs")
 Figures = Iterator[tuple[str, float]]
 
 
@@ -155,7 +156,9 @@ def star(leaves: int = 2000) -> Figures:
 
 def peak_memory(task: Callable[[], Any]) -> int:
     """Bytes by which a task raises this process's resident memory at its peak (Linux)."""
-    Path("/proc/self/clear_refs").write_text("5")  # resets the peak to what is resident now
+    if not CLEAR_REFS.exists():
+        raise OSError("peak memory is read from /proc, which only Linux has")
+    CLEAR_REFS.write_text("5")  # resets the peak to what is resident now
     before = _status("VmRSS")
     task()
     return _status("VmHWM") - before

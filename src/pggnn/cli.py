@@ -87,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
         "demo", demo, "Train PG-GNN and GIN to count triangles in random graphs, about three minutes on two cores.",
         "  pggnn demo\n  pggnn demo --epochs 20 --out /tmp/demo",
     )  # fmt: skip
-    sub.add_argument("--epochs", type=int, default=60, help="passes over the training graphs (default: %(default)s)")
+    sub.add_argument("--epochs", type=int, default=100, help="passes over the training graphs (default: %(default)s)")
     sub.add_argument("--graphs", type=int, default=1000, help="training graphs (default: %(default)s)")
     sub.add_argument("--seed", type=int, default=0, help="seed of graphs and weights (default: %(default)s)")
     sub.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture (default: %(default)s)")

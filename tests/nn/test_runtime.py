@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pggnn import PGGNN, PGConv, Plan
-from pggnn.bench import peak_memory
+from pggnn.bench import CLEAR_REFS, peak_memory
 from pggnn.testing import DEGREES, random_graph
 
 NODES = len(DEGREES)
@@ -90,6 +90,7 @@ def test_half_precision_weights():
     assert (out.float() - conv(x, edge_index)).norm() < 0.05 * conv(x, edge_index).norm()
 
 
+@pytest.mark.skipif(not CLEAR_REFS.exists(), reason="peak memory is read from Linux's /proc")
 def test_memory_stays_within_the_workspace():
     """A star whose states would take 470 MiB at once."""
 
