@@ -66,7 +66,7 @@ def _forward(
     graph = Graph(start, degree, order, profile, rows, root)
     operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
     saved_rows = operation.saved_rows if keep else 0
-    states = POOL.take(saved_rows * operation.width, operation.table)
+    states = POOL.take(saved_rows * operation.width, operation.gates)
     rows_read = rows.new_empty(saved_rows)
     out = operation.forward(Saved(states, rows_read, operation.width) if saved_rows > 0 else None)
     return out.to(gates.dtype), states, rows_read

@@ -7,6 +7,7 @@ where sequences are long, run one after the other and are run again in the backw
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -68,12 +69,22 @@ class Packed:
         scratch = (2 * len(self.cell.gate_scale) + 2) * self.hidden
         self.most_rows = max(1, workspace // ((sum(self.widths) + scratch) * self.dtype.itemsize))
         self.ends = reading.count(graph.degree.index_select(0, graph.order)).cumsum(0)
-        self.table, self.prepared = self._prepare(gates.detach().to(self.dtype))
+        self.gates = gates.detach().to(self.dtype)
         self.blocks = list(blocks(graph.profile, reading, self.most_rows))
 
-    def _prepare(self, gates: Tensor) -> tuple[Tensor, list[Prepared]]:
-        """Gate rows and weights as :class:`Unrolled` wants them."""
-        scale = self.weights[0].new_tensor(self.cell.gate_scale).repeat_interleave(self.hidden)
+    @cached_property
+    def scale(self) -> Tensor:
+        """:attr:`Unrolled.gate_scale` for each column of the gates."""
+        return self.gates.new_tensor(self.cell.gate_scale).repeat_interleave(self.hidden)
+
+    @cached_property
+    def table(self) -> Tensor:
+        """The gate rows as :class:`Unrolled` wants them."""
+        return (self.gates + self.layers[0].bias_hh) * self.scale if self.cell.additive else self.gates
+
+    @cached_property
+    def prepared(self) -> list[Prepared]:
+        """The weights as :class:`Unrolled` wants them."""
         prepared = []
         for weight_ih, weight_hh, bias_ih, bias_hh in self.layers:
             weight = weight_hh if weight_ih is None else torch.cat([weight_ih, weight_hh], dim=1)
@@ -81,9 +92,8 @@ class Packed:
                 bias_ih = bias_hh
             elif self.cell.additive:
                 bias_ih = bias_ih + bias_hh
-            prepared.append(Prepared((weight.t() * scale).contiguous(), bias_ih * scale, bias_hh))
-        table = (gates + self.layers[0].bias_hh) * scale if self.cell.additive else gates
-        return table, prepared
+            prepared.append(Prepared((weight.t() * self.scale).contiguous(), bias_ih * self.scale, bias_hh))
+        return prepared
 
     @property
     def width(self) -> int:
@@ -103,9 +113,9 @@ class Packed:
         """The layers over some steps, from the state ``carry`` or, without one, from the sequences' beginning."""
         rows = sum(sizes) if keep else sizes[0]
         if memory is None:
-            memory = POOL.take(rows * self.width, self.table)
+            memory = POOL.take(rows * self.width, self.gates)
         if carry is None:
-            hidden = self.table.new_zeros(sizes[0], self.hidden * len(self.layers))
+            hidden = self.gates.new_zeros(sizes[0], self.hidden * len(self.layers))
             own: list[Tensor | None] = [None] * len(self.layers)
         else:
             hidden, own = carry.hidden[: sizes[0]].clone(), carry.own
@@ -142,7 +152,7 @@ class Packed:
 
     def forward(self, saved: Saved | None) -> Tensor:
         """The sum over each node's sequences; fills ``saved``."""
-        out = self.table.new_zeros(self.graph.degree.size(0), self.hidden)
+        out = self.gates.new_zeros(self.graph.degree.size(0), self.hidden)
         for block in self.blocks:
             index = BlockIndex(block, self.graph, self.reading, self.ends)
             shared = self.shared(index, saved, again=False)
@@ -214,10 +224,11 @@ class Gradients:
 
     def __init__(self, operation: Packed) -> None:
         self.layers, self.additive = operation.layers, operation.cell.additive
-        self.table = torch.zeros_like(operation.table)
-        self.weights = [torch.zeros_like(weights.weight) for weights in operation.prepared]
-        self.bias_ih = [torch.zeros_like(weights.bias_hh) for weights in operation.prepared]
-        self.bias_hh = [torch.zeros_like(weights.bias_hh) for weights in operation.prepared]
+        self.table = torch.zeros_like(operation.gates)
+        biases = [layer.bias_hh for layer in operation.layers]
+        widths = [min(index + 1, 2) * operation.hidden for index in range(len(biases))]
+        self.weights = [bias.new_zeros(len(bias), width) for bias, width in zip(biases, widths, strict=True)]
+        self.bias_ih, self.bias_hh = ([torch.zeros_like(bias) for bias in biases] for _ in range(2))
 
     def add(self, layers: list[Unrolled], rows: Tensor, d_states: list[list[Tensor]], begins: bool) -> None:
         """Runs some steps backwards, from the gradient of the state after them to that of the state before."""
@@ -226,15 +237,15 @@ class Gradients:
             layer, weights = layers[index], self.layers[index]
             d_input, d_hidden = layer.backward(weights.weight_hh, d_states[index], d_h, begins)
             if self.additive:
-                self.weights[index].addmm_(layer.inputs.t(), d_input)
+                self.weights[index].addmm_(d_input.t(), layer.inputs)
             else:
-                self.weights[index][-layer.hidden :].addmm_(layer.inputs[:, -layer.hidden :].t(), d_hidden)
+                self.weights[index][:, -layer.hidden :].addmm_(d_hidden.t(), layer.inputs[:, -layer.hidden :])
                 self.bias_hh[index].add_(d_hidden.sum(0))
             if weights.weight_ih is None:
                 self.table.index_add_(0, rows, d_input)
             else:
                 if not self.additive:
-                    self.weights[index][: layer.hidden].addmm_(layer.inputs[:, : layer.hidden].t(), d_input)
+                    self.weights[index][:, : layer.hidden].addmm_(d_input.t(), layer.inputs[:, : layer.hidden])
                 self.bias_ih[index].add_(d_input.sum(0))
                 d_h = torch.mm(d_input, weights.weight_ih, out=layer.scratch(1))
 
@@ -245,8 +256,8 @@ class Gradients:
             if self.additive:
                 bias_hh = self.table.sum(0) if index == 0 else bias_ih.clone()
             if index == 0:
-                d_weights += [weight.t(), bias_hh]
+                d_weights += [weight, bias_hh]
             else:
-                weight_ih, weight_hh = weight.t().chunk(2, dim=1)
+                weight_ih, weight_hh = weight.chunk(2, dim=1)
                 d_weights += [weight_ih, weight_hh, bias_ih, bias_hh]
         return self.table, [gradient.contiguous() for gradient in d_weights]
