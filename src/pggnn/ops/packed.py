@@ -1,9 +1,9 @@
 """The operation in plain PyTorch on every device: sequences sorted by length, in blocks under a workspace budget.
 
-The states that the backward pass needs are bounded by ``workspace`` bytes. Where those of all sequences fit, the forward
-pass keeps them: the paper's "parallel" mode, Θ(N Δ c) memory. Where they do not, blocks of sequences, and slabs of steps
-where sequences are long, run one after the other and are run again in the backward pass: in the limit its "serial" mode,
-Θ(N c) memory.
+The states that the backward pass needs are bounded by ``workspace`` bytes. Where those of all sequences fit, the
+forward pass keeps them: the paper's "parallel" mode, Θ(N Δ c) memory. Where they do not, blocks of sequences, and slabs
+of steps where sequences are long, run one after the other and are run again in the backward pass: in the limit its
+"serial" mode, Θ(N c) memory.
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,8 @@ class Packed:
     @cached_property
     def scale(self) -> Tensor:
         """:attr:`Unrolled.gate_scale` for each column of the gates."""
-        return self.gates.new_tensor(self.cell.gate_scale).repeat_interleave(self.hidden)
+        scales = [self.gates.new_full((self.hidden,), scale) for scale in self.cell.gate_scale]
+        return torch.cat(scales)
 
     @cached_property
     def table(self) -> Tensor:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from pggnn.orderings import ROOT, Reading
 
-MOST_SEQUENCES = 1024
-"""Sequences per block: enough for a full-speed matrix product, few enough to stay in cache."""
+MOST_SEQUENCES = 4096
+"""Sequences per block: so many that the cost of starting an operation does not count."""
 FEWEST_SEQUENCES = 128
 """Rather than reading fewer sequences at a time, long ones are cut into slabs of steps."""
 
@@ -30,8 +30,8 @@ class Graph(NamedTuple):
 class Block:
     """Sequences ``first``, ``first + 1``, …, of which ``sizes[t]`` are still running at step t.
 
-    They belong to the nodes ranked ``nodes.start`` to ``nodes.stop − 1`` by falling degree. Where all sequences of a node
-    begin with the node itself, that step is taken once per node and is not among ``sizes``.
+    They belong to the nodes ranked ``nodes.start`` to ``nodes.stop − 1`` by falling degree. Where all sequences of a
+    node begin with the node itself, that step is taken once per node and is not among ``sizes``.
     """
 
     first: int

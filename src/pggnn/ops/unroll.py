@@ -188,7 +188,7 @@ class UnrolledLSTM(Unrolled):
 
     @cached_property
     def minus_one(self) -> Tensor:
-        return self.gates.new_tensor(-1.0)
+        return self.gates.new_full((), -1.0)
 
     def forward(self, t: int, weights: Prepared, begins: bool) -> None:
         self.project(t, weights, begins)
@@ -286,7 +286,7 @@ class UnrolledGRU(Unrolled):
         d_r, d_z, d_hidden_n = self.columns(d_hidden)
         torch.sub(self.inputs[:, -self.hidden :], n, out=d_n)
         sigmoid_slope(d_n, z, out=d_z)
-        torch.sub(z.new_tensor(1.0), z, out=d_n)
+        torch.sub(z.new_full((), 1.0), z, out=d_n)
         tanh_slope(d_n, n, out=d_n)
         torch.mul(d_n, self.own[0][:, 2 * self.hidden :], out=d_hidden_n)
         sigmoid_slope(d_hidden_n, r, out=d_r)
