@@ -11,7 +11,7 @@ from pggnn.orderings import ROOT, Reading
 
 MOST_SEQUENCES = 4096
 """Sequences per block: so many that the cost of starting an operation does not count."""
-FEWEST_SEQUENCES = 128
+FEWEST_SEQUENCES = 512
 """Rather than reading fewer sequences at a time, long ones are cut into slabs of steps."""
 
 

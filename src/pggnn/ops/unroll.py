@@ -20,6 +20,8 @@ from torch import Tensor
 
 from pggnn.ops.memory import POOL
 
+FLUSH_EVERY = 8
+
 
 class Prepared(NamedTuple):
     """A layer's weights for the forward pass: matrices transposed and stacked, gates scaled."""
@@ -158,6 +160,13 @@ def stretches(sizes: list[int]) -> Iterator[tuple[slice, slice]]:
         step = stop
 
 
+def flush(*gradients: Tensor) -> None:
+    """Sets to zero what has vanished: on long sequences it would sink to denormal numbers, slow beyond all bearing."""
+    for gradient in gradients:
+        if gradient.dtype == torch.float:
+            torch.nn.functional.hardshrink(gradient, 1e-30, out=gradient)
+
+
 def sigmoid_slope(factor: Tensor, output: Tensor, out: Tensor) -> None:
     """factor · σ′, from σ's output."""
     torch.ops.aten.sigmoid_backward.grad_input(factor, output, grad_input=out)
@@ -228,6 +237,8 @@ class UnrolledLSTM(Unrolled):
             dh, dc = dh_steps[t], dc_steps[t]
             if above is not None:
                 dh.add_(above[t])
+            if (t + 1) % FLUSH_EVERY == 0:
+                flush(dh, dc)
             dc.addcmul_(dh, c_by_h[t])
             by_dc[t].mul_(dc_column_steps[t])
             by_dh[t].mul_(dh)
@@ -300,6 +311,8 @@ class UnrolledGRU(Unrolled):
             dh = dh_steps[t]
             if above is not None:
                 dh.add_(above[t])
+            if (t + 1) % FLUSH_EVERY == 0:
+                flush(dh)
             by_dh[t].mul_(dh_column_steps[t])
             d_n_steps[t].mul_(dh)
             if t > 0 or not begins:
@@ -337,6 +350,8 @@ class UnrolledSRN(Unrolled):
         for t in reversed(range(len(self.sizes))):
             if above is not None:
                 dh_steps[t].add_(above[t])
+            if (t + 1) % FLUSH_EVERY == 0:
+                flush(dh_steps[t])
             d_gate_steps[t].mul_(dh_steps[t])
             if t > 0 or not begins:
                 torch.mm(d_gate_steps[t], weight_hh, out=dh_steps[t])
