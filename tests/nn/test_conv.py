@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.nn import SAGEConv, Sequential
 
 from pggnn import PGConv, Plan
@@ -189,6 +190,17 @@ def test_fits_into_pyg():
     )
     assert model(torch.randn(len(DEGREES), 4), random_graph()).shape == (len(DEGREES), 2)
     assert repr(PGConv(4, 8)) == "PGConv(4, 8, cell='lstm', num_layers=2, orderings='group', root='merged')"
+
+
+def test_an_explainer_that_masks_edges_is_told():
+    model, x, edge_index = PGConv(4, 2), torch.randn(len(DEGREES), 4), random_graph()
+    kwargs = {"explanation_type": "model", "node_mask_type": "attributes"}
+    config = {"mode": "regression", "task_level": "node", "return_type": "raw"}
+    torch.use_deterministic_algorithms(False)
+    explanation = Explainer(model, GNNExplainer(epochs=2), model_config=config, **kwargs)(x, edge_index)
+    assert explanation.node_mask.shape == x.shape
+    with pytest.raises(ValueError, match="no messages here"):
+        Explainer(model, GNNExplainer(epochs=2), model_config=config, edge_mask_type="object", **kwargs)(x, edge_index)
 
 
 def test_reset_parameters_draws_afresh():

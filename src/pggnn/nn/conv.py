@@ -86,10 +86,12 @@ class SequenceConv(MessagePassing):
 
         Args:
             x: Node features; a pair on bipartite graphs, in the order of the rows of ``edge_index``.
-            edge_index: The edges, or the :class:`~pggnn.plan.Plan` built from them.
+            edge_index: The edges, or the :class:`~pggnn.plan.Plan` built from them, with the same ``flow``.
             edge_attr: Edge features, if the layer has an ``edge_dim``.
             size: Numbers of nodes on bipartite graphs, where they do not follow from ``x``.
         """
+        if self.explain:
+            raise ValueError("there are no messages here for an explainer to mask: let it mask node features only")
         neighbor_x, center_x = self._split(x)
         plan = edge_index if isinstance(edge_index, Plan) else self._plan(edge_index, x, size)
         self._check(plan, neighbor_x, center_x, edge_attr)

@@ -40,12 +40,17 @@ def group_recurrence(
         cell: One of :data:`pggnn.cells.CELLS`.
         workspace: Bytes that a call may use for intermediate states. If those of all sequences fit, the forward pass
             keeps them for the backward pass; otherwise both passes go block by block, and the backward pass runs each
-            block again.
+            block again. On the CPU some of this memory stays reserved for the next call
+            (:data:`pggnn.ops.memory.MOST_BYTES` at most).
         backend: ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this device.
 
     Returns:
         ``[N, H]``, without :meth:`Reading.scale`, in the dtype of ``gates``.
     """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
+    if workspace < 0:
+        raise ValueError(f"workspace must be a number of bytes ≥ 0, got {workspace}")
     rows = plan.neighbor if rows is None else rows
     if backend == "reference":
         return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell)
