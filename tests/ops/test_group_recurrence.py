@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pggnn import Plan
 from pggnn.cells import CELLS, Recurrence
@@ -72,6 +74,19 @@ def test_float32(cell):
 @pytest.mark.parametrize("form", ["merged", "ring", "pair"])
 def test_odd_graphs(form, degrees):
     assert_matches_reference(Reading(form, limit=None if form == "pair" else 6), "lstm", 2, PARALLEL, degrees=degrees)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    degrees=st.lists(st.integers(0, 7), max_size=7),
+    form=st.sampled_from(list(FORMS)),
+    limit=st.none() | st.integers(1, 5),
+    cell=st.sampled_from(list(CELLS)),
+    layers=st.integers(1, 3),
+    workspace=st.integers(0, 100_000),
+)
+def test_any_graph_reading_and_budget(degrees, form, limit, cell, layers, workspace):
+    assert_matches_reference(Reading(form, limit), cell, layers, workspace, degrees=tuple(degrees))
 
 
 @pytest.mark.parametrize("most_rows", [1, 10, 300, 10**9])
