@@ -104,7 +104,7 @@ def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> list
                     predictions=predicted,
                 )
             )
-    table = Table(title="Triangles at each node of 500 unseen graphs")
+    table = Table(title="500 unseen graphs")
     for heading in ("model", "test MAE", "parameters", "time"):
         table.add_column(heading, justify="left" if heading == "model" else "right")
     for result in results:
