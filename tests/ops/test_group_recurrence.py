@@ -95,7 +95,6 @@ def test_blocks_cover_each_sequence_once(form, most_rows):
     reading = Reading(form)
     profile = torch.tensor([[400, 2], [7, 90], [3, 50], [2, 4], [1, 3], [0, 9]])
     lengths = [reading.length(n) for n, nodes in profile.tolist() for _ in range(nodes * reading.count(n))]
-    shared = 1 if form == "merged" else 0
     seen, rows = 0, 0
     for block in blocks(profile, reading, most_rows):
         assert block.first == seen
@@ -105,7 +104,7 @@ def test_blocks_cover_each_sequence_once(form, most_rows):
         assert all(sum(block.sizes[b:e]) <= most_rows or e == b + 1 for b, e in slabs)
         rows += sum(block.sizes)
     assert seen == len(lengths)
-    assert rows == sum(lengths) - shared * len(lengths)
+    assert rows == sum(lengths)
 
 
 def test_backward_twice_over_one_graph():

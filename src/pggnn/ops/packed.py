@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pggnn.cells import split_layers
 from pggnn.ops.memory import POOL
-from pggnn.ops.schedule import Block, BlockIndex, Graph, blocks, shared_steps
+from pggnn.ops.schedule import Block, BlockIndex, Graph, blocks
 from pggnn.ops.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.orderings import Reading
 
@@ -25,15 +25,6 @@ class Carry(NamedTuple):
 
     hidden: Tensor
     own: list[Tensor | None]
-
-    def rows(self, index: Tensor) -> "Carry":
-        """The states of some sequences."""
-        own = [None if state is None else state.index_select(0, index) for state in self.own]
-        return Carry(self.hidden.index_select(0, index), own)
-
-    def copy(self) -> "Carry":
-        """The same state in memory of its own."""
-        return Carry(self.hidden.clone(), [None if state is None else state.clone() for state in self.own])
 
 
 class Saved:
@@ -104,12 +95,11 @@ class Packed:
     @property
     def saved_rows(self) -> int:
         """Steps of all blocks together, or 0 if their states do not fit the workspace."""
-        shared = shared_steps(self.reading)
-        rows = sum(sum(block.sizes) + shared * len(block.nodes) for block in self.blocks)
+        rows = sum(sum(block.sizes) for block in self.blocks)
         return rows if rows <= self.most_rows else 0
 
     def unroll(
-        self, sizes: list[int], carry: Carry | None, *, keep: bool, memory: Tensor | None = None
+        self, sizes: list[int], *, keep: bool, memory: Tensor | None = None, carry: Carry | None = None
     ) -> list[Unrolled]:
         """The layers over some steps, from the state ``carry`` or, without one, from the sequences' beginning."""
         rows = sum(sizes) if keep else sizes[0]
@@ -136,33 +126,16 @@ class Packed:
             for layer, weights in zip(layers, self.prepared, strict=True):
                 layer.forward(t, weights, begins and t == steps.start)
 
-    def shared(self, index: BlockIndex, saved: Saved | None, again: bool) -> "Shared | None":
-        """The step that all sequences of a node begin with, if there is one; taken, or ``again`` if it was saved."""
-        if shared_steps(self.reading) == 0:
-            return None
-        rows = self.graph.root + index.nodes
-        memory = None if saved is None else saved.next(rows.numel())[0]
-        layers = self.unroll([rows.numel()], None, keep=True, memory=memory)
-        if saved is None or not again:
-            self.run(layers, range(1), rows, begins=True)
-        return Shared(layers, rows, self.state(layers, 0).rows(index.local))
-
-    def state(self, layers: list[Unrolled], t: int) -> Carry:
-        """The state after step t."""
-        return Carry(layers[-1].state, [layer.own_state(t) for layer in layers])
-
     def forward(self, saved: Saved | None) -> Tensor:
         """The sum over each node's sequences; fills ``saved``."""
         out = self.gates.new_zeros(self.graph.degree.size(0), self.hidden)
         for block in self.blocks:
             index = BlockIndex(block, self.graph, self.reading, self.ends)
-            shared = self.shared(index, saved, again=False)
-            carry = None if shared is None else shared.carry
             states, read = (None, None) if saved is None else saved.next(sum(block.sizes))
-            layers = self.unroll(block.sizes, carry, keep=saved is not None, memory=states)
+            layers = self.unroll(block.sizes, keep=saved is not None, memory=states)
             for begin, end in block.slabs(self.most_rows):
                 rows = index.gate_rows(begin, end)
-                self.run(layers, range(begin, end), rows, begins=begin == 0 and carry is None)
+                self.run(layers, range(begin, end), rows, begins=begin == 0)
                 if read is not None:
                     read.copy_(rows)
             out.index_add_(0, index.node, layers[-1].last_hidden)
@@ -176,48 +149,28 @@ class Packed:
             d_last = d_out.index_select(0, index.node).to(self.dtype)
             d_states = [[torch.zeros_like(d_last) for _ in range(self.cell.states)] for _ in self.layers]
             d_states[-1][0] = d_last
-            shared = self.shared(index, saved, again=True)
-            carry = None if shared is None else shared.carry
             if saved is not None:
                 states, rows = saved.next(sum(block.sizes))
-                layers = self.unroll(block.sizes, carry, keep=True, memory=states)
-                gradients.add(layers, rows, d_states, begins=carry is None)
-            else:
-                self._rerun(block, index, carry, d_states, gradients)
-            if shared is not None:
-                gradients.add(shared.layers, shared.rows, shared.collect(d_states, index.local), begins=True)
+                gradients.add(self.unroll(block.sizes, keep=True, memory=states), rows, d_states, begins=True)
+                continue
+            slabs = list(block.slabs(self.most_rows))
+            carries = self.carries(block, index, slabs)
+            for (begin, end), carry in zip(reversed(slabs), reversed(carries), strict=True):
+                rows = index.gate_rows(begin, end)
+                layers = self.unroll(block.sizes[begin:end], keep=True, carry=carry)
+                self.run(layers, range(end - begin), rows, begins=begin == 0)
+                gradients.add(layers, rows, d_states, begins=begin == 0)
         return gradients.finish()
 
-    def _rerun(
-        self, block: Block, index: BlockIndex, carry: Carry | None, d_states: list[list[Tensor]], gradients: "Gradients"
-    ) -> None:
-        """Runs a block again, slab by slab from the last to the first, and then backwards."""
-        slabs = list(block.slabs(self.most_rows))
-        carries = [carry]
+    def carries(self, block: Block, index: BlockIndex, slabs: list[tuple[int, int]]) -> list[Carry | None]:
+        """The states before each slab of a block; ``None`` before the first."""
+        carries: list[Carry | None] = [None]
         if len(slabs) > 1:
-            layers = self.unroll(block.sizes, carry, keep=False)
+            layers = self.unroll(block.sizes, keep=False)
             for begin, end in slabs[:-1]:
-                rows = index.gate_rows(begin, end)
-                self.run(layers, range(begin, end), rows, begins=begin == 0 and carry is None)
-                carries.append(self.state(layers, end - 1).copy())
-        for begin, end in reversed(slabs):
-            rows, before = index.gate_rows(begin, end), carries.pop()
-            layers = self.unroll(block.sizes[begin:end], before, keep=True)
-            self.run(layers, range(end - begin), rows, begins=before is None)
-            gradients.add(layers, rows, d_states, begins=before is None)
-
-
-class Shared(NamedTuple):
-    """The first step of a block's nodes, from which all their sequences go on."""
-
-    layers: list[Unrolled]
-    rows: Tensor
-    carry: Carry
-
-    def collect(self, d_states: list[list[Tensor]], node: Tensor) -> list[list[Tensor]]:
-        """The gradient of the state after the step, from that of the sequences that go on from it."""
-        nodes = self.rows.numel()
-        return [[d.new_zeros(nodes, d.size(1)).index_add_(0, node, d) for d in layer] for layer in d_states]
+                self.run(layers, range(begin, end), index.gate_rows(begin, end), begins=begin == 0)
+                carries.append(Carry(layers[0].state.clone(), [layer.own_state(end - 1) for layer in layers]))
+        return carries
 
 
 class Gradients:

@@ -28,14 +28,9 @@ class Graph(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Sequences ``first``, ``first + 1``, …, of which ``sizes[t]`` are still running at step t.
-
-    They belong to the nodes ranked ``nodes.start`` to ``nodes.stop − 1`` by falling degree. Where all sequences of a
-    node begin with the node itself, that step is taken once per node and is not among ``sizes``.
-    """
+    """Sequences ``first``, ``first + 1``, …, of which ``sizes[t]`` are still running at step t."""
 
     first: int
-    nodes: range
     sizes: list[int]
 
     def slabs(self, most_rows: int) -> Iterator[tuple[int, int]]:
@@ -49,34 +44,25 @@ class Block:
         yield begin, len(self.sizes)
 
 
-def shared_steps(reading: Reading) -> int:
-    """How many steps all sequences of a node have in common at their beginning."""
-    return 1 if reading.form == "merged" else 0
-
-
 def blocks(profile: Tensor, reading: Reading, most_rows: int) -> Iterator[Block]:
     """Cuts the sequences into blocks of a good size whose steps, if possible, number at most ``most_rows``."""
-    shared = shared_steps(reading)
-    sequence = rank = 0
-    waiting: list[tuple[int, int]] = []
-    first, first_rank, room = 0, 0, 0
-    for n, nodes in profile.tolist():
-        count, length = reading.count(n), reading.length(n) - shared
-        end = sequence + nodes * count
-        while sequence < end:
-            if not waiting:
-                first, first_rank = sequence, rank + (sequence - (end - nodes * count)) // count
-                room = max(1, min(MOST_SEQUENCES, max(FEWEST_SEQUENCES, most_rows // length), most_rows))
-            taken = min(room, end - sequence)
-            waiting.append((taken, length))
-            sequence, room = sequence + taken, room - taken
-            if room == 0:
-                last_rank = rank + (sequence - 1 - (end - nodes * count)) // count
-                yield Block(first, range(first_rank, last_rank + 1), active(waiting))
-                waiting = []
-        rank += nodes if count > 0 else 0
-    if waiting:
-        yield Block(first, range(first_rank, rank), active(waiting))
+    groups = [(nodes * reading.count(n), reading.length(n)) for n, nodes in profile.tolist()]
+    groups = [(count, length) for count, length in groups if count > 0]
+    first = 0
+    while groups:
+        longest = groups[0][1]
+        room = max(1, min(MOST_SEQUENCES, max(FEWEST_SEQUENCES, most_rows // longest), most_rows))
+        lengths: list[tuple[int, int]] = []
+        while groups and room > 0:
+            count, length = groups.pop(0)
+            taken = min(count, room)
+            lengths.append((taken, length))
+            room -= taken
+            if taken < count:
+                groups.insert(0, (count - taken, length))
+        block = Block(first, active(lengths))
+        first += block.sizes[0]
+        yield block
 
 
 def active(lengths: list[tuple[int, int]]) -> list[int]:
@@ -96,8 +82,6 @@ class BlockIndex:
         ids = torch.arange(block.first, block.first + block.sizes[0], device=ends.device)
         rank = torch.searchsorted(ends, ids, right=True)
         self.graph, self.reading, self.sizes = graph, reading, block.sizes
-        self.nodes = graph.order[block.nodes.start : block.nodes.stop]
-        self.local = rank - block.nodes.start
         self.node = graph.order.index_select(0, rank)
         self.n = graph.degree.index_select(0, self.node)
         self.i = ids - ends.index_select(0, rank) + reading.count(self.n)
@@ -110,7 +94,7 @@ class BlockIndex:
         step = torch.repeat_interleave(per_step, output_size=total)
         sequence = torch.arange(total, device=self.n.device) - (per_step.cumsum(0) - per_step).index_select(0, step)
         n, i, start = (tensor.index_select(0, sequence) for tensor in (self.n, self.i, self.start))
-        slot = self.reading.slot(i, step + (begin + shared_steps(self.reading)), n)
+        slot = self.reading.slot(i, step + begin, n)
         if not self.reading.reads_root:
             return graph.rows.index_select(0, start + slot)
         root = graph.root + self.node.index_select(0, sequence)

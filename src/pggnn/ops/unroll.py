@@ -21,6 +21,7 @@ from torch import Tensor
 from pggnn.ops.memory import POOL
 
 FLUSH_EVERY = 8
+"""After so many steps backwards, gradients that have vanished are set to zero."""
 
 
 class Prepared(NamedTuple):
@@ -110,7 +111,7 @@ class Unrolled(ABC):
         return self.state[:, self.index * self.hidden : (self.index + 1) * self.hidden]
 
     def own_state(self, t: int) -> Tensor | None:
-        """What the cell carries on from step t beside the hidden vector."""
+        """A copy of what the cell carries on from step t beside the hidden vector."""
         return None
 
     def steps(self, tensor: Tensor) -> Sequence[Tensor]:
@@ -248,7 +249,7 @@ class UnrolledLSTM(Unrolled):
         return d_gates, d_gates
 
     def own_state(self, t: int) -> Tensor | None:
-        return self.c_steps[t]
+        return self.c_steps[t].clone()
 
 
 class UnrolledGRU(Unrolled):
