@@ -18,7 +18,7 @@ def test_groups_prints_sigma_group_and_arrangements(capsys):
     assert "= (2 4 6 7 5 3)" in out
     assert "≅ Z_6, 6 arrangements of 7 neighbours" in out
     assert "σ^2  1 6 4 7 2 5 3     7" in out
-    assert "The first 3 cover 21 of 21 pairs" in out
+    assert "The first 3 arrangements cover 21 of 21 pairs" in out
     assert "42 of 42 ordered pairs, each exactly once" in out
 
 

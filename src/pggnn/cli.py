@@ -50,7 +50,8 @@ def groups(args: argparse.Namespace) -> None:
             if len(times) > 1
             else f"each {times[0]} times"
         )
-        print(f"\nThe first {n // 2} cover {len(first)} of {n * (n - 1) // 2} pairs of neighbours;")
+        covering = f"first {n // 2} arrangements cover" if n > 3 else "first arrangement covers"
+        print(f"\nThe {covering} {len(first)} of {n * (n - 1) // 2} pair{'s' * (n > 2)} of neighbours;")
         print(f"the group covers {len(counts)} of {n * (n - 1)} ordered pairs, {often}.")
     if args.figure is not None:
         from pggnn.report.figures import draw_group

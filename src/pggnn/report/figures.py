@@ -104,7 +104,8 @@ def _draw_rings(
     for arrangement, colour in zip(arrangements, colours, strict=True):
         for i, j in ring_pairs(arrangement):
             if arrows:
-                style = {"arrowstyle": "-|>", "color": colour, "shrinkA": 7, "shrinkB": 7, "linewidth": 1.1}
+                gap = 7 if n <= 16 else 3
+                style = {"arrowstyle": "-|>", "color": colour, "shrinkA": gap, "shrinkB": gap, "linewidth": 1.1}
                 axes.annotate("", places[j], places[i], arrowprops=style)
             else:
                 axes.plot(*zip(places[i], places[j], strict=True), color=colour, linewidth=1.0, zorder=0)
