@@ -1,7 +1,6 @@
 """Timings and memory on this machine; what is compared is measured in one run, turn by turn."""
 
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from torch_geometric.data import Batch, Data
 
 from pggnn.data.counting import erdos_renyi, random_regular
+from pggnn.files import replacing
 from pggnn.groups import group
 from pggnn.nn import PGGNN, PGConv
 from pggnn.orderings import Orderings
@@ -185,8 +185,8 @@ def layer(rounds: int = 8) -> Figures:
 
 
 BENCHMARKS: dict[str, tuple[str, Callable[[], Figures]]] = {
-    "layer": ("Training step: batch 16, hidden 64, 2-layer LSTM, 4 aggregations, whole group", layer),
-    "star": ("Star with 2,000 leaves: forward and backward, hidden 64, 2-layer LSTM", star),
+    "layer": (f"Training step: batch {BATCH}, hidden {HIDDEN}, 2-layer LSTM, 4 aggregations, whole group", layer),
+    "star": (f"Star with 2,000 leaves: forward and backward, hidden {HIDDEN}, 2-layer LSTM", star),
 }
 
 
@@ -205,13 +205,7 @@ def run(what: str, json_path: Path | None = None) -> dict[str, float]:
             figures[name] = value
             console.print(f"{name:>58}  {value:10.3f}", highlight=False)
     if json_path is not None:
-        write_json(json_path, {"benchmark": what, "machine": machine, "figures": figures})
+        content = {"benchmark": what, "machine": machine, "figures": figures}
+        with replacing(json_path) as unfinished:
+            unfinished.write_text(json.dumps(content, indent=2) + "\n")
     return figures
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Writes a JSON file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(content, indent=2) + "\n")
-    os.replace(unfinished, path)

@@ -73,9 +73,11 @@ class Recurrence(torch.nn.Module):
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, cell: str = "lstm") -> None:
         super().__init__()
         if cell not in CELLS:
-            raise ValueError(f"cell must be one of {', '.join(CELLS)}, got {cell!r}")
+            raise ValueError(f"cell must be one of {', '.join(map(repr, CELLS))}, got {cell!r}")
         if hidden_size < 1 or num_layers < 1:
-            raise ValueError(f"hidden_size and num_layers must be at least 1, got {hidden_size} and {num_layers}")
+            raise ValueError(
+                f"hidden size (out_channels) and num_layers must be at least 1, got {hidden_size} and {num_layers}"
+            )
         self.hidden_size, self.num_layers, self.cell = hidden_size, num_layers, cell
         rows = CELLS[cell].gates * hidden_size
         for layer in range(num_layers):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MOST_ARRANGEMENTS = 24
+MOST_NEIGHBOURS = 1000
 
 
 def demo(args: argparse.Namespace) -> None:
@@ -20,6 +21,8 @@ def groups(args: argparse.Namespace) -> None:
     from pggnn.groups import coverage, group
 
     n = args.n
+    if n > MOST_NEIGHBOURS:
+        raise ValueError(f"groups of up to {MOST_NEIGHBOURS} neighbours can be listed, got {n}")
     g = group(n)
     width = len(str(n))
     top, bottom = (" ".join(f"{i + 1:{width}}" for i in row) for row in (range(n), g.generator.images))
@@ -42,17 +45,10 @@ def groups(args: argparse.Namespace) -> None:
     counts = coverage(g.arrangements)
     if n > 1:
         first = {frozenset(pair) for pair in coverage(g.arrangements[: n // 2])}
-        times = sorted(set(counts.values()))
-        often = (
-            "each exactly once"
-            if times == [1]
-            else f"each {times[0]} to {times[-1]} times"
-            if len(times) > 1
-            else f"each {times[0]} times"
-        )
+        often = " or ".join({1: "once", 2: "twice"}[times] for times in sorted(set(counts.values())))
         covering = f"first {n // 2} arrangements cover" if n > 3 else "first arrangement covers"
         print(f"\nThe {covering} {len(first)} of {n * (n - 1) // 2} pair{'s' * (n > 2)} of neighbours;")
-        print(f"the group covers {len(counts)} of {n * (n - 1)} ordered pairs, {often}.")
+        print(f"the group covers {len(counts)} of {n * (n - 1)} ordered pairs, each {often}.")
     if args.figure is not None:
         from pggnn.report.figures import draw_group
 
@@ -97,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
         "groups", groups, "Show the permutation σ, the group it generates, and the pairs its arrangements cover.",
         "  pggnn groups 7\n  pggnn groups 8 --figure group8.svg",
     )  # fmt: skip
-    sub.add_argument("n", type=int, help="number of neighbours, 0 or more")
+    sub.add_argument("n", type=int, help=f"number of neighbours, 0 to {MOST_NEIGHBOURS}")
     sub.add_argument(
         "--all", action="store_true", help=f"print every arrangement, not only the first {MOST_ARRANGEMENTS}"
     )

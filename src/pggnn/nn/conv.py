@@ -9,7 +9,7 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.typing import OptPairTensor, OptTensor, Size
 
 from pggnn.cells import CELLS, LazyRecurrence, Recurrence
-from pggnn.ops import BACKENDS, DEFAULT_WORKSPACE, group_recurrence
+from pggnn.ops import DEFAULT_WORKSPACE, check_backend, group_recurrence
 from pggnn.orderings import Form, Orderings, Reading, read
 from pggnn.plan import Plan
 
@@ -35,16 +35,9 @@ class SequenceConv(MessagePassing):
         flow: str = "source_to_target",
     ) -> None:
         super().__init__(aggr=None, flow=flow)
-        if cell not in CELLS:
-            raise ValueError(f"cell must be one of {', '.join(map(repr, CELLS))}, got {cell!r}")
         if numbering not in ("given", "random"):
             raise ValueError(f'numbering must be "given" or "random", got {numbering!r}')
-        if backend not in BACKENDS:
-            raise ValueError(f"backend must be one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
-        if out_channels < 1 or num_layers < 1:
-            raise ValueError(f"out_channels and num_layers must be at least 1, got {out_channels} and {num_layers}")
-        if workspace < 0:
-            raise ValueError(f"workspace must be a number of bytes ≥ 0, got {workspace}")
+        check_backend(backend, workspace)
         if max_degree is not None and max_degree < 1:
             raise ValueError(f"max_degree must be None or at least 1, got {max_degree}")
         if edge_dim is not None and edge_dim < 1:

@@ -16,6 +16,14 @@ BACKENDS = ("auto", "packed", "reference")
 DEFAULT_WORKSPACE = 256 * 2**20
 
 
+def check_backend(backend: str, workspace: int) -> None:
+    """Refuses backends that do not exist and budgets that make no sense."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
+    if workspace < 0:
+        raise ValueError(f"workspace must be a number of bytes ≥ 0, got {workspace}")
+
+
 def group_recurrence(
     gates: Tensor,
     weights: list[Tensor],
@@ -47,10 +55,7 @@ def group_recurrence(
     Returns:
         ``[N, H]``, without :meth:`Reading.scale`, in the dtype of ``gates``.
     """
-    if backend not in BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
-    if workspace < 0:
-        raise ValueError(f"workspace must be a number of bytes ≥ 0, got {workspace}")
+    check_backend(backend, workspace)
     rows = plan.neighbor if rows is None else rows
     if backend == "reference":
         return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell)

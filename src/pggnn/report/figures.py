@@ -1,11 +1,11 @@
 """Figures, drawn with matplotlib to SVG, PNG or PDF by the file's suffix."""
 
-import os
 from collections.abc import Sequence
 from math import ceil, cos, pi, sin
 from pathlib import Path
 from typing import Any
 
+from pggnn.files import replacing
 from pggnn.groups import CyclicGroup, group, ring_pairs
 
 MOST_RINGS = 12
@@ -18,13 +18,8 @@ def save(figure: Any, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise ValueError(f"the figure's file must end in .svg, .png or .pdf, got {str(path)!r}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
+    with replacing(path) as unfinished:
         figure.savefig(unfinished, dpi=160, bbox_inches="tight", facecolor="white", metadata=_undated(path))
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
     return path
 
 
