@@ -1,45 +1,146 @@
-"""Random graphs on which each node's triangles are counted, generated from a seed."""
+"""Random graphs on which each node's triangles or 4-cliques are counted: the published sets, and seeded generators."""
 
-import networkx as nx
+from pathlib import Path
+
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pggnn.data.archives import need, read_npz
+from pggnn.data.counts import four_cliques, triangles
+from pggnn.data.dataset import GraphDataset, Transform, load_graphs
+from pggnn.data.graphs import Graphs, compact, starts
+
 REGULAR = ((10, 6), (15, 6), (20, 5), (30, 5))
 """The (nodes, degree) pairs of the paper's random regular graphs."""
+FILES = {"er": "counting/er.npz", "regular": "counting/regular.npz"}
+TASKS = {"triangles": triangles, "cliques": four_cliques}
+FRACTIONS = {"train": (0.0, 0.3), "val": (0.3, 0.5), "test": (0.5, 1.0)}
+VERSION = "counting 1"
 
 
-def triangles(adjacency: Tensor) -> Tensor:
-    """The number of triangles at each node, τ = ½ A² ⊙ A · 1 (Eq. 6), of an undirected graph."""
-    return ((adjacency @ adjacency) * adjacency).sum(1) / 2
+class Counting(GraphDataset):
+    """Graphs whose nodes have their rows of the adjacency matrix as features and their counts as labels.
+
+    Args:
+        name: ``"er"`` (Erdős–Rényi, 10 nodes) or ``"regular"`` (random regular, up to 30 nodes).
+        task: ``"triangles"`` or ``"cliques"`` (4-cliques), counted at each node.
+        root, split, transform, pre_transform: See :class:`GraphDataset`; 30 % / 20 % / 50 % of the graphs.
+        seed: Generate graphs of the same kind from this seed instead of reading the published ones.
+        graphs: How many to generate.
+    """
+
+    def __init__(
+        self,
+        name: str = "er",
+        task: str = "triangles",
+        root: str | Path | None = None,
+        split: str | None = None,
+        transform: Transform = None,
+        pre_transform: Transform = None,
+        seed: int | None = None,
+        graphs: int = 5000,
+    ) -> None:
+        if name not in FILES or task not in TASKS:
+            raise ValueError(f"expected one of {[*FILES]} and one of {[*TASKS]}, got {name!r} and {task!r}")
+        if seed is None:
+            stored = load_graphs(FILES[name], root, VERSION, read_counting)
+        else:
+            stored = generate(name, graphs, seed)
+        labels = {kind: stored.node.pop(kind) for kind in TASKS}
+        stored.node["y"] = labels[task].float()
+        super().__init__(stored, None if seed is not None else FILES[name], root, split, transform, pre_transform)
 
 
-def counting_graph(adjacency: Tensor, width: int) -> Data:
-    """A graph with its adjacency rows, padded to ``width`` columns, as features and its triangles as labels."""
-    nodes = adjacency.size(0)
-    if nodes > width:
-        raise ValueError(f"a graph of {nodes} nodes does not fit features of width {width}")
-    x = torch.zeros(nodes, width)
-    x[:, :nodes] = adjacency
-    return Data(x=x, edge_index=adjacency.nonzero().t().contiguous(), y=triangles(adjacency))
+def read_counting(path: Path) -> Graphs:
+    """Reads ``n``, ``m``, ``src``, ``dst`` (each undirected edge once) and ``split_train``, ``split_val``, ``split_test``."""
+    arrays = read_npz(path)
+    need(arrays, path, **dict.fromkeys(("n", "m", "src", "dst", "split_train", "split_val", "split_test"), "i"))
+    n, m = (torch.from_numpy(arrays[name].astype(np.int64)) for name in "nm")
+    if arrays["src"].shape != arrays["dst"].shape or len(n) != len(m):
+        raise ValueError(f"{path}: src and dst, and n and m, must be of equal length")
+    once = Graphs(n, m, compact(np.stack([arrays["src"], arrays["dst"]]))).checked(str(path))
+    adjacency = torch.zeros(len(n), *2 * [int(n.max()) if len(n) else 0], dtype=torch.bool)
+    graph, (u, v) = torch.arange(len(n)).repeat_interleave(m), once.edge_index.long()
+    adjacency[graph, u, v] = adjacency[graph, v, u] = True
+    splits = {name: torch.from_numpy(arrays[f"split_{name}"].astype(np.int64)) for name in FRACTIONS}
+    return from_adjacency(adjacency, n, splits)
+
+
+def generate(name: str, graphs: int, seed: int = 0) -> Graphs:
+    """Graphs of the published kind (``"er"`` or ``"regular"``) from a seed; the first 30 % train, the next 20 % validate."""
+    if graphs < 1:
+        raise ValueError(f"expected 1 graph or more to generate, got {graphs}")
+    adjacency, nodes = _draw_er(graphs, 10, 0.3, seed) if name == "er" else _draw_regular(graphs, seed)
+    bounds = {part: (round(a * graphs), round(b * graphs)) for part, (a, b) in FRACTIONS.items()}
+    return from_adjacency(adjacency, nodes, {part: torch.arange(*pair) for part, pair in bounds.items()})
+
+
+def from_adjacency(adjacency: Tensor, nodes: Tensor, splits: dict[str, Tensor] | None = None) -> Graphs:
+    """Graphs of ``[G, width, width]`` symmetric adjacency matrices, with rows as features and all counts as labels."""
+    graph, u, v = adjacency.nonzero(as_tuple=True)
+    ptr = starts(nodes)
+    edge_index = torch.stack([u, v])
+    inside = torch.arange(adjacency.size(1)) < nodes[:, None]
+    counts = {name: count(edge_index + ptr[graph], ptr) for name, count in TASKS.items()}
+    return Graphs(
+        nodes, torch.bincount(graph, minlength=len(nodes)), edge_index.to(torch.uint8),
+        {"x": adjacency[inside].to(torch.uint8), **counts}, splits=splits or {},
+    )  # fmt: skip
 
 
 def erdos_renyi(graphs: int, nodes: int = 10, probability: float = 0.3, seed: int = 0) -> list[Data]:
-    """Erdős–Rényi graphs; the defaults are the paper's."""
-    generator = torch.Generator().manual_seed(seed)
-    draws = torch.rand(graphs, nodes, nodes, generator=generator)
-    upper = (draws < probability).float().triu(diagonal=1)
-    return [counting_graph(adjacency, nodes) for adjacency in upper + upper.transpose(1, 2)]
+    """Erdős–Rényi graphs, each node labelled with its triangles; the defaults are the paper's."""
+    return _to_list(*_draw_er(graphs, nodes, probability, seed))
 
 
 def random_regular(graphs: int, seed: int = 0) -> list[Data]:
-    """Random regular graphs with nodes and degree drawn uniformly from :data:`REGULAR`."""
+    """Random regular graphs with nodes and degree drawn uniformly from :data:`REGULAR`, labelled with triangles."""
+    return _to_list(*_draw_regular(graphs, seed))
+
+
+def _to_list(adjacency: Tensor, nodes: Tensor) -> list[Data]:
+    stored = from_adjacency(adjacency, nodes)
+    labels = {name: stored.node.pop(name) for name in TASKS}
+    stored.node["y"] = labels["triangles"].float()
+    return list(GraphDataset(stored))
+
+
+def _draw_er(graphs: int, nodes: int, probability: float, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
+    draws = torch.rand(graphs, nodes, nodes, generator=generator)
+    upper = (draws < probability).triu(diagonal=1)
+    return upper | upper.transpose(1, 2), torch.full((graphs,), nodes)
+
+
+def _draw_regular(graphs: int, seed: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    kinds = torch.randint(len(REGULAR), (graphs,), generator=generator)
     width = max(nodes for nodes, _ in REGULAR)
-    made = []
-    for choice in torch.randint(len(REGULAR), (graphs,), generator=generator).tolist():
-        nodes, degree = REGULAR[choice]
-        graph = nx.random_regular_graph(degree, nodes, seed=int(torch.randint(2**31, (), generator=generator)))
-        adjacency = torch.from_numpy(nx.to_numpy_array(graph, nodelist=range(nodes))).float()
-        made.append(counting_graph(adjacency, width))
-    return made
+    adjacency = torch.zeros(graphs, width, width, dtype=torch.bool)
+    for kind, (nodes, degree) in enumerate(REGULAR):
+        chosen = (kinds == kind).nonzero().squeeze(1)
+        while len(chosen) > 0:  # a graph that got stuck is drawn again
+            drawn, done = _pair_stubs(len(chosen), nodes, degree, generator)
+            adjacency[chosen[done], :nodes, :nodes] = drawn[done]
+            chosen = chosen[~done]
+    return adjacency, torch.tensor([nodes for nodes, _ in REGULAR])[kinds]
+
+
+def _pair_stubs(graphs: int, nodes: int, degree: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Joins free stubs at random, never twice the same pair (Steger and Wormald 1999); says which graphs got them all."""
+    adjacency = torch.zeros(graphs, nodes, nodes, dtype=torch.bool)
+    free = torch.full((graphs, nodes), degree)
+    above = torch.ones(nodes, nodes, dtype=torch.bool).triu(1)
+    for _ in range(nodes * degree // 2):
+        choices = (free[:, :, None] * free[:, None, :] * (above & ~adjacency)).flatten(1).cumsum(1)
+        total = choices[:, -1:]
+        draw = (torch.rand(graphs, 1, generator=generator, dtype=torch.double) * total).long()
+        pair = torch.searchsorted(choices, draw, right=True).squeeze(1)
+        (graph,) = (total.squeeze(1) > 0).nonzero(as_tuple=True)
+        u, v = pair[graph] // nodes, pair[graph] % nodes
+        adjacency[graph, u, v] = adjacency[graph, v, u] = True
+        free[graph, u] -= 1
+        free[graph, v] -= 1
+    return adjacency, free.sum(1) == 0

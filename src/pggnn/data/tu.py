@@ -1,0 +1,290 @@
+"""Graph classification sets in GIN's text format and in TU's own, from a zip or a folder."""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pggnn.data.archives import read_file, read_zip
+from pggnn.data.dataset import GraphDataset, Transform, load_graphs
+from pggnn.data.graphs import Graphs, compact
+from pggnn.data.splits import gin_folds, stratified_folds
+from pggnn.data.store import find
+
+VERSION = "tu 1"
+LARGEST = 2**53
+Table = np.ndarray
+
+
+class TU(GraphDataset):
+    """A set of labelled graphs: ``tu/NAME.zip`` or the folder ``tu/NAME`` under the data root.
+
+    Labels are renumbered 0 … C−1 in sorted order, self-loops are removed. Features are, as in the paper, one-hot node
+    labels, or one-hot degrees where nodes have no labels; node attributes, where given, come before them. Edge labels
+    (one-hot) and attributes become ``edge_attr``. A node's neighbours are numbered as in the file.
+
+    Args:
+        name: Name of the set, for instance ``"PROTEINS"``.
+        root, transform, pre_transform: See :class:`GraphDataset`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        root: str | Path | None = None,
+        transform: Transform = None,
+        pre_transform: Transform = None,
+    ) -> None:
+        file = f"tu/{name}"
+        if Path(name).name != name:
+            raise ValueError(f"a data set's name has no folders in it, got {name!r}")
+        if not find("", root).joinpath(file).is_dir():
+            file += ".zip"
+        self.name = name
+        super().__init__(load_graphs(file, root, VERSION, read_tu), file, root, None, transform, pre_transform)
+
+    def folds(self, seed: int = 0) -> list[tuple[Tensor, Tensor]]:
+        """The paper's ten folds: indices for training and testing; see :func:`pggnn.data.splits.stratified_folds`."""
+        return stratified_folds(self._data.y, seed)
+
+    def published_folds(self) -> list[tuple[Tensor, Tensor]]:
+        """The ten folds that come with GIN's archives."""
+        return gin_folds(find(str(self.file), self.root), self.len())
+
+
+def read_tu(path: str | Path) -> Graphs:
+    """Reads a zip or folder that holds ``NAME.txt`` (GIN's format) or ``NAME_A.txt`` and its companions (TU's)."""
+    path = Path(path)
+    if path.is_dir():
+        files = {file.name: file for file in path.glob("*.txt")}
+        texts: Mapping[str, bytes | bytearray] = {name: read_file(file) for name, file in sorted(files.items())}
+    else:
+        members = {PurePosixPath(name): text for name, text in read_zip(path, ".txt").items()}
+        texts = {name.name: text for name, text in members.items() if name.parent.name != "10fold_idx"}
+    names = [name.removesuffix("_A.txt") for name in texts if name.endswith("_A.txt")]
+    if len(names) == 1:
+        return _read_own_format(path, names[0], texts)
+    plain = [name for name in texts if f"{path.stem}.txt" == name] or [n for n in texts if n != "README.txt"]
+    if len(names) > 1 or len(plain) != 1:
+        raise ValueError(
+            f"{path}: expected one NAME_A.txt (TU's format) or one NAME.txt (GIN's), got {', '.join(texts) or 'no .txt'}"
+        )
+    return _read_gin_format(f"{path}: {plain[0]}", bytes(texts[plain[0]]))
+
+
+def _read_gin_format(place: str, text: bytes) -> Graphs:
+    """Number of graphs; for each ``n label``, then for each node ``tag degree neighbours… [attributes…]``."""
+    values, counts = parse_numbers(place, text)
+    first = np.cumsum(counts) - counts
+    if len(counts) == 0 or counts[0] != 1:
+        raise ValueError(f"{place}, line 1: expected the number of graphs alone")
+    graphs = _whole(place, values[:1], np.zeros(1, int))[0]
+    heads = np.empty((max(min(graphs, len(counts)), 0), 2), np.int64)
+    line, lines = 1, np.zeros(len(counts), bool)
+    for graph in range(graphs):
+        if line >= len(counts):
+            raise ValueError(f"{place}: the first line promises {graphs} graphs, the file ends after {graph}")
+        if counts[line] != 2:
+            raise ValueError(
+                f"{place}, line {line + 1}: expected 'nodes label' of graph {graph}, got {counts[line]} numbers"
+            )
+        heads[graph] = _whole(place, values[first[line] : first[line] + 2], np.full(2, line))
+        nodes = heads[graph, 0]
+        if not 0 <= nodes < len(counts) - line:
+            raise ValueError(
+                f"{place}, line {line + 1}: graph {graph} has {nodes} nodes, but {len(counts) - line - 1} lines follow"
+            )
+        lines[line + 1 : line + 1 + nodes] = True
+        line += 1 + nodes
+    if graphs < 0 or line < len(counts):
+        raise ValueError(f"{place}, line {line + 1}: more lines than the {graphs} graphs need")
+    at = np.flatnonzero(lines)
+    if (counts[at] < 2).any():
+        raise ValueError(f"{place}, line {at[(counts[at] < 2).argmax()] + 1}: expected 'tag degree neighbours…'")
+    tags = _whole(place, values[first[at]], at)
+    degrees = _whole(place, values[first[at] + 1], at)
+    extra = counts[at] - 2 - degrees
+    wrong = (degrees < 0) | (extra < 0) | (extra != (extra[0] if len(extra) else 0))
+    if wrong.any():
+        bad = int(wrong.argmax())
+        raise ValueError(
+            f"{place}, line {at[bad] + 1}: the node says it has {degrees[bad]} neighbours, "
+            f"{counts[at[bad]] - 2} numbers follow" + (f", expected {extra[0]} attributes" if extra[0] > 0 else "")
+        )
+    neighbours = _whole(place, values[_ranges(first[at] + 2, degrees)], np.repeat(at, degrees))
+    attributes = values[_ranges(first[at] + 2 + degrees, extra)].reshape(len(at), -1 if len(at) else 0)
+    _finite(place, attributes, at)
+    sizes = heads[:, 0]
+    graph_of_node = np.repeat(np.arange(graphs), sizes)
+    center = np.repeat(np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes), degrees)
+    beyond = (neighbours < 0) | (neighbours >= np.repeat(sizes[graph_of_node], degrees))
+    if beyond.any():
+        bad = int(beyond.argmax())
+        graph = graph_of_node[np.repeat(np.arange(len(at)), degrees)[bad]]
+        raise ValueError(
+            f"{place}, line {np.repeat(at, degrees)[bad] + 1}: neighbour {neighbours[bad]} in graph {graph}, "
+            f"which has nodes 0 to {sizes[graph] - 1}"
+        )
+    # plans number a node's neighbours by the order of its incoming edges
+    return _assemble(
+        sizes, np.repeat(graph_of_node, degrees), np.stack([neighbours, center]), heads[:, 1], tags, attributes
+    )
+
+
+def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearray]) -> Graphs:
+    """``A`` (edges, nodes counted from 1 over all graphs), ``graph_indicator``, and labels and attributes by name."""
+
+    def table(kind: str, rows: int | None = None, needed: bool = False) -> Table | None:
+        file = f"{name}_{kind}.txt"
+        if file not in texts:
+            if needed:
+                raise ValueError(f"{path}: {file} is missing beside {name}_A.txt")
+            return None
+        place = f"{path}: {file}"
+        values, counts = parse_numbers(place, bytes(texts[file]).replace(b",", b" "))
+        if len(counts) and (counts != counts[0]).any():
+            bad = int((counts != counts[0]).argmax())
+            raise ValueError(f"{place}, line {bad + 1}: {counts[bad]} numbers, but {counts[0]} in line 1")
+        found = values.reshape(len(counts), -1 if len(counts) else 0)
+        if rows is not None and len(found) != rows:
+            raise ValueError(f"{place}: {len(found)} lines, expected {rows}")
+        if kind.endswith("attributes"):
+            _finite(place, found, np.arange(len(found)))
+            return found
+        return _whole(place, found, np.arange(len(found))[:, None])
+
+    indicator = table("graph_indicator", needed=True)
+    assert indicator is not None
+    graph_of_node = indicator[:, 0] - 1 if indicator.size else np.empty(0, np.int64)
+    steps = np.diff(graph_of_node, prepend=0)
+    if len(steps) and (steps < 0).any() or (graph_of_node[:1] < 0).any():
+        bad = int((steps < 0).argmax())
+        raise ValueError(
+            f"{path}: {name}_graph_indicator.txt, line {bad + 1}: graphs must be numbered 1, 2, … in order"
+        )
+    y = table("graph_labels")
+    targets = table("graph_attributes", None if y is None else len(y))
+    graphs = len(y) if y is not None else len(targets) if targets is not None else None
+    if graphs is None:
+        raise ValueError(f"{path}: neither {name}_graph_labels.txt nor {name}_graph_attributes.txt is there")
+    if len(graph_of_node) and graph_of_node[-1] >= graphs:
+        raise ValueError(
+            f"{path}: {name}_graph_indicator.txt names graph {graph_of_node[-1] + 1}, but {graphs} have labels"
+        )
+    sizes = np.bincount(graph_of_node, minlength=graphs)
+    edges = table("A", needed=True)
+    assert edges is not None
+    edges = edges.reshape(-1, 2) - 1 if edges.shape[1] in (0, 2) else edges
+    nodes = len(graph_of_node)
+    if edges.shape[1] != 2 or ((edges < 0) | (edges >= nodes)).any():
+        bad = int(((edges < 0) | (edges >= nodes)).any(1).argmax())
+        raise ValueError(f"{path}: {name}_A.txt, line {bad + 1}: expected two nodes of 1 to {nodes}")
+    graph_of_edge = graph_of_node[edges[:, 0]]
+    if (graph_of_edge != graph_of_node[edges[:, 1]]).any():
+        bad = int((graph_of_edge != graph_of_node[edges[:, 1]]).argmax())
+        raise ValueError(f"{path}: {name}_A.txt, line {bad + 1}: an edge between two graphs")
+    tags, attributes = table("node_labels", nodes), table("node_attributes", nodes)
+    labels, edge_attributes = table("edge_labels", len(edges)), table("edge_attributes", len(edges))
+    order = np.argsort(graph_of_edge, kind="stable")
+    local = edges - (np.cumsum(sizes) - sizes)[graph_of_edge][:, None]
+    return _assemble(
+        sizes, graph_of_edge[order], local[order].T, y if targets is None else targets, tags, attributes,
+        None if labels is None else labels[order], None if edge_attributes is None else edge_attributes[order],
+    )  # fmt: skip
+
+
+def _assemble(
+    sizes: np.ndarray,
+    graph_of_edge: np.ndarray,
+    edge_index: np.ndarray,
+    y: np.ndarray | None,
+    tags: np.ndarray | None,
+    attributes: np.ndarray | None,
+    edge_labels: np.ndarray | None = None,
+    edge_attributes: np.ndarray | None = None,
+) -> Graphs:
+    assert y is not None
+    kept = edge_index[0] != edge_index[1]
+    edge_index, graph_of_edge = edge_index[:, kept], graph_of_edge[kept]
+    if tags is not None and len(np.unique(tags.reshape(len(tags), -1), axis=0)) < 2:
+        tags = None  # one label for all says nothing
+    if tags is None and (attributes is None or attributes.shape[1] == 0):
+        center = edge_index[1] + (np.cumsum(sizes) - sizes)[graph_of_edge]
+        tags = np.bincount(center, minlength=int(sizes.sum()))
+    widths: dict[str, int] = {}
+    x = _features("x", tags, attributes, widths)
+    edge = {}
+    if edge_labels is not None or edge_attributes is not None:
+        select = [None if table is None else table[kept] for table in (edge_labels, edge_attributes)]
+        edge["edge_attr"] = _features("edge_attr", select[0], select[1], widths)
+    if y.dtype.kind == "i":
+        target = torch.from_numpy(np.unique(y.reshape(-1), return_inverse=True)[1])
+    else:
+        target = torch.from_numpy(y).float()
+    return Graphs(
+        torch.from_numpy(sizes.astype(np.int64)),
+        torch.from_numpy(np.bincount(graph_of_edge, minlength=len(sizes))),
+        compact(edge_index), {"x": x}, edge, {"y": target}, widths,
+    )  # fmt: skip
+
+
+def _features(name: str, labels: np.ndarray | None, attributes: np.ndarray | None, widths: dict[str, int]) -> Tensor:
+    """Labels as ids, in sorted order, where they stand alone; else attributes with one-hot labels after them."""
+    columns = [] if attributes is None or attributes.shape[1] == 0 else [torch.from_numpy(attributes).float()]
+    if labels is not None:
+        for column in labels.reshape(len(labels), -1).T:
+            found, ids = np.unique(column, return_inverse=True)
+            if not columns and labels.size == len(labels):
+                widths[name] = len(found)
+                return compact(ids)
+            columns.append(torch.nn.functional.one_hot(torch.from_numpy(ids), len(found)).float())
+    return torch.cat(columns, dim=1)
+
+
+def parse_numbers(place: str, text: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """All numbers of a text, int64 or else float64, and how many each line has; blank lines at the end are left out."""
+    lines = text.rstrip().split(b"\n")
+    counts = np.array([len(line.split()) for line in lines] if lines != [b""] else [], np.int64)
+    for dtype in (np.int64, np.float64):
+        try:
+            values = np.fromstring(text, dtype, sep=" ") if len(counts) else np.empty(0, dtype)
+        except ValueError:
+            continue
+        if len(values) == counts.sum():
+            return values, counts
+    for number, line in enumerate(lines, 1):
+        for word in line.split():
+            try:
+                float(word)
+            except ValueError:
+                raise ValueError(f"{place}, line {number}: {word[:40]!r} is not a number") from None
+    raise ValueError(f"{place}: not a text of numbers separated by blanks")
+
+
+def _whole(place: str, values: np.ndarray, line: np.ndarray) -> np.ndarray:
+    """Values as integers, or an error with the line (counted from 0) of the first that is none."""
+    if values.dtype.kind == "i" and not (abs(values) >= LARGEST).any():
+        return values
+    wrong = ~(np.isfinite(values) & (abs(values) < LARGEST) & (values == np.floor(values)))
+    if wrong.any():
+        bad = np.unravel_index(wrong.argmax(), wrong.shape)
+        _fail(place, int(np.broadcast_to(line, values.shape)[bad]), f"expected a whole number, got {values[bad]:g}")
+    return values.astype(np.int64)
+
+
+def _finite(place: str, rows: np.ndarray, line: np.ndarray) -> None:
+    if not np.isfinite(rows).all():
+        bad = int((~np.isfinite(rows)).any(1).argmax())
+        _fail(place, int(line[bad]), "an attribute is NaN or infinite")
+
+
+def _fail(place: str, line: int, message: str) -> NoReturn:
+    raise ValueError(f"{place}, line {line + 1}: {message}")
+
+
+def _ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """``first[i], first[i] + 1, …``, ``length[i]`` of them, for each i."""
+    return np.repeat(first - np.cumsum(length) + length, length) + np.arange(length.sum())
