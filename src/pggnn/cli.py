@@ -99,14 +99,22 @@ def parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--figure", type=Path, metavar="FILE", help="also draw them, to .svg, .png or .pdf")
 
+    from pggnn.data.cli import add_commands
+
+    sub = command(
+        "data", None, "The data sets of the paper: what there is, statistics, checksums, downloads.",
+        "  pggnn data list\n  pggnn data stats PROTEINS ZINC --data-root DIR\n  pggnn data verify",
+    )  # fmt: skip
+    add_commands(sub)
+
     sub = command(
         "bench", bench, "Measure speed and memory on this machine; what is compared is measured in one run.",
         "  pggnn bench layer\n  pggnn bench star --json star.json",
     )  # fmt: skip
     sub.add_argument(
         "what",
-        choices=("layer", "star"),
-        help="layer: training steps and forward rate; star: a hub of 2,000 neighbours",
+        choices=("layer", "star", "data"),
+        help="layer: training steps and forward rate; star: a hub of 2,000 neighbours; data: loading and batches",
     )
     sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
     return root

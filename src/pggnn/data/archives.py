@@ -1,4 +1,4 @@
-"""Reading archives that may be damaged or hostile: sizes are checked first, nothing is unpacked to disk or unpickled."""
+"""Reading archives that may be damaged or hostile: sizes first, nothing unpickled, nothing unpacked to disk."""
 
 import zipfile
 import zlib

@@ -27,7 +27,8 @@ class Counting(GraphDataset):
         name: ``"er"`` (Erdős–Rényi, 10 nodes) or ``"regular"`` (random regular, up to 30 nodes).
         task: ``"triangles"`` or ``"cliques"`` (4-cliques), counted at each node.
         root, split, transform, pre_transform: See :class:`GraphDataset`; 30 % / 20 % / 50 % of the graphs.
-        seed: Generate graphs of the same kind from this seed instead of reading the published ones.
+        seed: Generate graphs from this seed instead of reading the published ones. From the published regular graphs
+            as many edges as they have nodes were taken out at random; generated ones are regular, as the paper says.
         graphs: How many to generate.
     """
 
@@ -54,7 +55,7 @@ class Counting(GraphDataset):
 
 
 def read_counting(path: Path) -> Graphs:
-    """Reads ``n``, ``m``, ``src``, ``dst`` (each undirected edge once) and ``split_train``, ``split_val``, ``split_test``."""
+    """Reads ``n``, ``m``, ``src``, ``dst`` (each undirected edge once) and ``split_train``, ``_val``, ``_test``."""
     arrays = read_npz(path)
     need(arrays, path, **dict.fromkeys(("n", "m", "src", "dst", "split_train", "split_val", "split_test"), "i"))
     n, m = (torch.from_numpy(arrays[name].astype(np.int64)) for name in "nm")
@@ -69,7 +70,7 @@ def read_counting(path: Path) -> Graphs:
 
 
 def generate(name: str, graphs: int, seed: int = 0) -> Graphs:
-    """Graphs of the published kind (``"er"`` or ``"regular"``) from a seed; the first 30 % train, the next 20 % validate."""
+    """``"er"`` or ``"regular"`` graphs from a seed; the first 30 % train, the next 20 % validate, the others test."""
     if graphs < 1:
         raise ValueError(f"expected 1 graph or more to generate, got {graphs}")
     adjacency, nodes = _draw_er(graphs, 10, 0.3, seed) if name == "er" else _draw_regular(graphs, seed)
@@ -129,7 +130,7 @@ def _draw_regular(graphs: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def _pair_stubs(graphs: int, nodes: int, degree: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Joins free stubs at random, never twice the same pair (Steger and Wormald 1999); says which graphs got them all."""
+    """Joins free stubs at random, never a pair twice (Steger and Wormald 1999); says which graphs got them all."""
     adjacency = torch.zeros(graphs, nodes, nodes, dtype=torch.bool)
     free = torch.full((graphs, nodes), degree)
     above = torch.ones(nodes, nodes, dtype=torch.bool).triu(1)

@@ -91,7 +91,7 @@ class Graphs:
         parts = {level: {k: v[slice(*bounds[level])] for k, v in getattr(self, level).items()} for level in LEVELS}
         return Graphs(
             self.nodes[first:last], self.edges[first:last], self.edge_index[:, slice(*bounds["edge"])],
-            widths=self.widths, **parts,
+            node=parts["node"], edge=parts["edge"], graph=parts["graph"], widths=self.widths,
         )  # fmt: skip
 
     def batched_edges(self) -> tuple[Tensor, Tensor]:
@@ -133,7 +133,9 @@ class Graphs:
             if level is None:
                 raise ValueError(f"attribute {name!r} of {dataset!r} has one row for neither nodes, edges nor graphs")
             found[level][name] = value
-        return cls(nodes, edges, data.edge_index, widths=getattr(dataset, "widths", {}), **found)
+        return cls(
+            nodes, edges, data.edge_index, found["node"], found["edge"], found["graph"], getattr(dataset, "widths", {})
+        )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """As arrays with flat names, for the cache."""
@@ -151,9 +153,9 @@ class Graphs:
             group, dot, key = name.partition(".")
             if dot:
                 groups[group][key] = torch.from_numpy(array)
-        widths = {name: int(width) for name, width in groups.pop("width").items()}
-        first = (torch.from_numpy(arrays[name]) for name in ("nodes", "edges", "edge_index"))
-        return cls(*first, widths=widths, splits=groups.pop("split"), **groups)
+        widths = {name: int(width) for name, width in groups["width"].items()}
+        nodes, edges, edge_index = (torch.from_numpy(arrays[name]) for name in ("nodes", "edges", "edge_index"))
+        return cls(nodes, edges, edge_index, groups["node"], groups["edge"], groups["graph"], widths, groups["split"])
 
 
 def starts(counts: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Where data lies, and caches of what was made of it.
 
 A data root is laid out as the table of data sets says (``tu/NCI1.zip``, ``zinc/zinc12k.npz``, …) and may be read-only.
-Caches lie in ``processed/`` beside the raw file, or in a user's cache folder where that is not writable. Their names hold
-a hash of the raw content, of the version of the code that read it and of its parameters, so none is ever out of date.
+Caches lie in ``processed/`` beside the raw file, or in a user's cache folder where that is not writable. Their names
+hold a hash of the raw content and of the version of the code that read it, so none is ever out of date.
 """
 
 import hashlib
@@ -38,8 +38,8 @@ def find(file: str, root: str | Path | None = None) -> Path:
     path = data_root(root) / file
     if not path.exists():
         raise FileNotFoundError(
-            f"{path} is not there; put the file there, or name the folder that has {file} with --data-root or PGGNN_DATA "
-            "(pggnn data list shows the files and where they come from)"
+            f"{path} is not there; put the file there, or name the folder that has {file} with --data-root or "
+            "PGGNN_DATA (pggnn data list shows the files and where they come from)"
         )
     return path
 

@@ -70,7 +70,7 @@ def read_tu(path: str | Path) -> Graphs:
     plain = [name for name in texts if f"{path.stem}.txt" == name] or [n for n in texts if n != "README.txt"]
     if len(names) > 1 or len(plain) != 1:
         raise ValueError(
-            f"{path}: expected one NAME_A.txt (TU's format) or one NAME.txt (GIN's), got {', '.join(texts) or 'no .txt'}"
+            f"{path}: expected one NAME_A.txt (TU's format) or NAME.txt (GIN's), got {', '.join(texts) or 'no .txt'}"
         )
     return _read_gin_format(f"{path}: {plain[0]}", bytes(texts[plain[0]]))
 
@@ -160,7 +160,7 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
     assert indicator is not None
     graph_of_node = indicator[:, 0] - 1 if indicator.size else np.empty(0, np.int64)
     steps = np.diff(graph_of_node, prepend=0)
-    if len(steps) and (steps < 0).any() or (graph_of_node[:1] < 0).any():
+    if (steps < 0).any():
         bad = int((steps < 0).argmax())
         raise ValueError(
             f"{path}: {name}_graph_indicator.txt, line {bad + 1}: graphs must be numbered 1, 2, … in order"

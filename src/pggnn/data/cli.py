@@ -1,0 +1,176 @@
+"""``pggnn data``: the data sets from the command line. What is heavy is imported when a command runs."""
+
+import argparse
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pggnn.data.catalogue import CATALOGUE, Entry, lookup
+
+
+def add_commands(data: argparse.ArgumentParser) -> None:
+    """The subcommands of ``pggnn data``."""
+    commands = data.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
+    )
+
+    def command(name: str, function: Callable[[argparse.Namespace], None], summary: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=summary, description=summary, parents=[shared])
+        sub.set_defaults(function=function)
+        return sub
+
+    command("list", list_sets, "List the data sets, where their files belong and where they come from.")
+    sub = command("stats", print_stats, "Print the statistics of Table 7 of the paper, with the paper's figures below.")
+    sub.add_argument("names", nargs="*", metavar="NAME", help="data sets, as pggnn data list names them")
+    sub.add_argument("--all", action="store_true", help="all data sets whose files are there")
+    sub = command("verify", verify, "Compare the SHA-256 of the data sets' files with the known ones.")
+    sub.add_argument("names", nargs="*", metavar="NAME", help="data sets (default: all whose files are there)")
+    sub = command("get", get, "Download a data set of TU's collection, where there is a network.")
+    sub.add_argument("name", metavar="NAME", help="data set")
+
+
+def list_sets(args: argparse.Namespace) -> None:
+    """Prints the catalogue."""
+    root = _root(args)
+    print(f"data root: {root}")
+    rows = [("name", "task", "features", "file", "")]
+    for name, entry in CATALOGUE.items():
+        task = entry.task if entry.classes is None else f"{entry.classes} classes"
+        there = "there" if (root / entry.file).exists() else "missing"
+        rows.append((name, f"{entry.level}, {task}", entry.features, entry.file, there))
+    _print_table(rows, right=set())
+    origins: dict[tuple[str, str], list[str]] = {}
+    for name, entry in CATALOGUE.items():
+        origins.setdefault((entry.source, entry.cite), []).append(name)
+    for (source, cite), names in origins.items():
+        print(f"\n{_fill(', '.join(names) + ': ' + source + ' ' + cite, '  ')}")
+    print(f"\n{_fill('ER and REGULAR can also be generated from a seed, with no file: Counting(seed=0).')}")
+
+
+def print_stats(args: argparse.Namespace) -> None:
+    """Prints Table 7 for the chosen sets."""
+    from pggnn.data.stats import NOTES, PAPER, differences, statistics
+
+    if bool(args.names) == args.all:
+        raise ValueError("name the data sets, or ask for --all of them")
+    chosen = dict(lookup(name) for name in args.names) or _present(args)
+    rows: list[Sequence[str]] = [
+        ("", "graphs", "classes", "nodes", "", "degree", "", "triangles", ""),
+        ("", "", "", "avg", "max", "avg", "max", "avg", "max"),
+    ]
+    agree: list[str] = []
+    notes: list[str] = []
+    with _progress(chosen) as names:
+        for name in names:
+            found = statistics(name, args.data_root)
+            marks: dict[str, str] = {}
+            for key in differences(name, found):
+                note = NOTES.get((name, key), "Differs, and no reason is known.")
+                if f"{name}: {note}" not in notes:
+                    notes.append(f"{name}: {note}")
+                marks[key] = f"*{notes.index(f'{name}: {note}') + 1}"
+            rows.append(_row(name, found, marks))
+            if name in PAPER:
+                rows.append(_row("  paper", PAPER[name], {}))
+                agree += [] if marks else [name]
+    _print_table(rows, right=set(range(1, 9)))
+    if agree:
+        print(f"\n{_fill('As in the paper to two decimals, in all properties: ' + ', '.join(agree) + '.')}")
+    print(f"\n{_fill('Degrees are without self-loops. MNIST is directed: degrees are in / out.')}")
+    for number, note in enumerate(notes, 1):
+        print(_fill(f"*{number} {note}", "   "))
+
+
+def _row(name: str, values: dict[str, float], marks: dict[str, str]) -> tuple[str, ...]:
+    def cell(key: str, form: str) -> str:
+        text = f"{values[key]:{form}}"
+        if f"out_{key}" in values:
+            text += f"/{values[f'out_{key}']:{form}}"
+        return text + marks.get(key, "")
+
+    keys = [f"{name}_{kind}" for name in ("nodes", "degree", "triangles") for kind in ("avg", "max")]
+    classes = f"{values['classes']:.0f}" if values["classes"] else "–"
+    cells = [cell(key, ".2f" if key.endswith("avg") else ".0f") for key in keys]
+    return name, cell("graphs", ".0f"), classes, *cells
+
+
+def verify(args: argparse.Namespace) -> None:
+    """Prints whether each file is the known one; fails if one is not."""
+    from pggnn.data.store import digest, find
+
+    wrong = []
+    chosen = dict(lookup(name) for name in args.names) or _present(args)
+    for name, entry in chosen.items():
+        right = digest(find(entry.file, args.data_root)) == entry.sha256
+        print(f"{'ok' if right else 'DIFFERS':8}{name:12}{entry.file}")
+        if not right:
+            wrong.append(entry.file)
+    if wrong:
+        raise ValueError(f"not the known content: {', '.join(wrong)}; fetch again, or use at your own judgement")
+    if not args.names and len(chosen) < len(CATALOGUE):
+        print("missing " + ", ".join(name for name in CATALOGUE if name not in chosen))
+
+
+def get(args: argparse.Namespace) -> None:
+    """Downloads a data set in TU's own format."""
+    from pggnn.data.download import download
+
+    name, entry = lookup(args.name)
+    path = _root(args) / entry.file
+    if path.exists():
+        print(f"{path} is there already")
+        return
+    if entry.archive is None:
+        raise ValueError(
+            f"{name} cannot be downloaded: {entry.obstacle}; put its file at {path} (made from {entry.source})"
+        )
+    graphs = download(entry.archive, path)
+    print(f"{path}: {graphs} graphs, in TU's own format. Cite: {entry.cite}")
+
+
+def _root(args: argparse.Namespace) -> Path:
+    from pggnn.data.store import data_root
+
+    return data_root(args.data_root)
+
+
+def _present(args: argparse.Namespace) -> dict[str, Entry]:
+    root = _root(args)
+    found = {name: entry for name, entry in CATALOGUE.items() if (root / entry.file).exists()}
+    if not found:
+        raise FileNotFoundError(
+            f"no data set has its file under {root}; name its folder with --data-root or PGGNN_DATA"
+        )
+    return found
+
+
+@contextmanager
+def _progress(names: Iterable[str]) -> Iterator[Iterable[str]]:
+    """Shows how far a loop is, on a terminal that has rich."""
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ModuleNotFoundError:
+        yield names
+        return
+    console = Console(stderr=True)
+    listed = [*names]
+    shown: Any = track(listed, "reading", console=console, transient=True, disable=not console.is_terminal)
+    yield shown
+
+
+def _print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            f"{cell:>{w}}" if i in right else f"{cell:{w}}" for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def _fill(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 78, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
