@@ -4,6 +4,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch_geometric.data import Batch, Data
 
+from pggnn.data import mnist
+from pggnn.data.batches import Batches
+from pggnn.data.catalogue import CATALOGUE, load
 from pggnn.data.counting import erdos_renyi, random_regular
+from pggnn.data.store import data_root
 from pggnn.files import replacing
 from pggnn.groups import group
 from pggnn.nn import PGGNN, PGConv
@@ -184,8 +189,35 @@ def layer(rounds: int = 8) -> Figures:
     yield "forward / matrix product (goal: 0.4 or more)", rates["ours"] / rates["matrix product"]
 
 
+def data(rounds: int = 3) -> Figures:
+    """Loading to batches with plans, and the memory that MNIST takes; sets whose files are missing are left out."""
+    for name, batch_size in (("ER", 16), ("ZINC", 64)):
+        if (data_root() / CATALOGUE[name].file).exists():
+            times = median_times({name: partial(_load_and_batch, name, batch_size)}, rounds)
+            rate = len(load(name, split="train")) / times[name]
+            yield f"{name}, batch {batch_size}, graphs/s (goal: 20,000 or more)", rate
+    path = data_root() / mnist.FILE
+    if path.exists():
+        begin = time.perf_counter()
+        memory = peak_memory(lambda: mnist.read_mnist(path).checked(str(path)))
+        yield "MNIST: reading and checking the raw file, seconds", time.perf_counter() - begin
+        yield "MNIST: peak of that, MiB above the start", memory / 2**20
+        process = _status("VmHWM")
+        begin = time.perf_counter()
+        memory = peak_memory(lambda: _load_and_batch("MNIST", 64))
+        yield "MNIST, batch 64, graphs/s", 55_000 / (time.perf_counter() - begin)
+        yield "MNIST: peak of a pass in batches, MiB above the start", memory / 2**20
+        yield "MNIST: peak of the process, MiB (goal: under 3,000)", max(process, _status("VmHWM")) / 2**20
+
+
+def _load_and_batch(name: str, batch_size: int) -> None:
+    for _ in Batches(load(name, split="train"), batch_size, shuffle=True):
+        pass
+
+
 BENCHMARKS: dict[str, tuple[str, Callable[[], Figures]]] = {
     "layer": (f"Training step: batch {BATCH}, hidden {HIDDEN}, 2-layer LSTM, 4 aggregations, whole group", layer),
+    "data": ("Training sets, from the cache to shuffled batches with plans", data),
     "star": (f"Star with 2,000 leaves: forward and backward, hidden {HIDDEN}, 2-layer LSTM", star),
 }
 

@@ -1,6 +1,7 @@
 """Batches with plans, cut from a data set's storage by index arithmetic on whole tensors."""
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 
 import torch
@@ -46,6 +47,7 @@ class Batches:
         self.index = torch.as_tensor(dataset.indices(), dtype=torch.long)
         self._counts = torch.stack([graphs.nodes, graphs.edges]).cpu()
         self._starts = torch.stack([starts(row)[:-1] for row in self._counts]).to(device)
+        self._empty = Batch(_base_cls=Data)
         self._graphs = graphs if device is None else _to(graphs, device)
 
     def __len__(self) -> int:
@@ -79,7 +81,9 @@ class Batches:
         values = {"edge_index": edge_index}
         for level, name, stored in graphs.attributes():
             values[name] = expand(name, stored.index_select(0, select[level]), graphs.widths)
-        batch = Batch(_base_cls=Data, **values, batch=member[0], ptr=ptr)
+        values |= {"batch": member[0], "ptr": ptr}
+        batch = copy(self._empty)  # making one anew costs as much as filling it
+        batch.update(values)
         self._remember(batch, ptr_of)
         if self.plan:
             batch.plan = Plan.build(edge_index, totals[0], self.flow)

@@ -37,7 +37,7 @@ NOTES = {
     ("COLLAB", "triangles_avg"): "The graphs have 622,756,747 triangles, 124,551.35 on average. Adding the graphs' "
     "counts one by one in single precision gives the paper's 124,551.40.",
     ("MNIST", "triangles_avg"): "Directed 3-cycles, tr(A³)/3, as in the paper's appendix on directed graphs "
-    "(undirected triangles: 562.85 on average, 645 at most). No convention that was tried gives the paper's last digit. "
+    "(undirected triangles: 562.85 on average, 645 at most). No convention tried gives the paper's figures. "
     "The graphs of this file were remade from the images; most likely a few of their edges differ from the paper's.",
 }
 NOTES["MNIST", "triangles_max"] = NOTES["MNIST", "triangles_avg"]
