@@ -1,5 +1,7 @@
 """Reading archives that may be damaged or hostile: sizes first, nothing unpickled, nothing unpacked to disk."""
 
+import lzma
+import struct
 import zipfile
 import zlib
 from io import BytesIO
@@ -9,6 +11,13 @@ import numpy as np
 
 MOST_BYTES = 2**30
 """The largest file, or sum of an archive's members, that is read into memory."""
+
+
+DAMAGE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError, RuntimeError,
+    IndexError, OverflowError, UnicodeError,
+)  # fmt: skip
+"""What ``zipfile`` raises on archives that are damaged, encrypted or of an unknown kind."""
 
 
 def read_file(path: Path) -> bytes:
@@ -33,7 +42,7 @@ def read_zip(path: Path, suffix: str) -> dict[str, bytearray]:
             if len({info.filename for info in members}) < len(members):
                 raise ValueError(f"{path}: two members of the archive have the same name")
             return {info.filename: _read_member(archive, info) for info in members}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeError) as error:
+    except DAMAGE as error:
         raise ValueError(f"{path}: a damaged or unreadable zip archive ({error}); fetch it again") from None
 
 
@@ -76,19 +85,20 @@ def _parse_npy(content: bytearray) -> np.ndarray:
 
 
 def need(arrays: dict[str, np.ndarray], path: Path, **kinds: str) -> None:
-    """Checks that the named arrays are there, of numpy kind ``i`` (integers) or ``f`` (finite numbers)."""
-    for name, kind in kinds.items():
+    """Checks that arrays are there; ``x="f2"`` asks for finite numbers in 2 dimensions, ``"i1"`` for integers in 1."""
+    for name, code in kinds.items():
+        kind, dimensions = code[0], int(code[1])
         if name not in arrays:
             raise ValueError(f"{path}: array {name!r} is missing; it has {', '.join(sorted(arrays)) or 'none'}")
-        array = arrays[name]
-        if array.dtype.kind not in {"i": "iu", "f": "iuf"}[kind]:
+        array, expected = arrays[name], "integers" if kind == "i" else "numbers"
+        if array.dtype.kind not in ("iu" if kind == "i" else "iuf") or array.ndim != dimensions:
             raise ValueError(
-                f"{path}: array {name!r} holds {array.dtype}, expected {'integers' if kind == 'i' else 'numbers'}"
+                f"{path}: array {name!r} holds {array.dtype} of shape {list(array.shape)}, "
+                f"expected {expected} in {dimensions} dimension{'s' * (dimensions > 1)}"
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ValueError(
-                f"{path}: array {name!r} holds NaN or infinity at position {int(np.argmin(np.isfinite(array)))}"
-            )
+            bad = np.unravel_index(np.argmin(np.isfinite(array)), array.shape)
+            raise ValueError(f"{path}: array {name!r} holds {array[bad]} at {[int(i) for i in bad]}")
 
 
 def _check_size(path: Path, size: int) -> None:

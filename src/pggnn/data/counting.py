@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pggnn.data.archives import need, read_npz
+from pggnn.data.archives import MOST_BYTES, need, read_npz
 from pggnn.data.counts import four_cliques, triangles
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.graphs import Graphs, compact, starts
@@ -57,12 +57,17 @@ class Counting(GraphDataset):
 def read_counting(path: Path) -> Graphs:
     """Reads ``n``, ``m``, ``src``, ``dst`` (each undirected edge once) and ``split_train``, ``_val``, ``_test``."""
     arrays = read_npz(path)
-    need(arrays, path, **dict.fromkeys(("n", "m", "src", "dst", "split_train", "split_val", "split_test"), "i"))
+    need(arrays, path, **dict.fromkeys(("n", "m", "src", "dst", "split_train", "split_val", "split_test"), "i1"))
     n, m = (torch.from_numpy(arrays[name].astype(np.int64)) for name in "nm")
     if arrays["src"].shape != arrays["dst"].shape or len(n) != len(m):
         raise ValueError(f"{path}: src and dst, and n and m, must be of equal length")
     once = Graphs(n, m, compact(np.stack([arrays["src"], arrays["dst"]]))).checked(str(path))
-    adjacency = torch.zeros(len(n), *2 * [int(n.max()) if len(n) else 0], dtype=torch.bool)
+    width = int(n.max()) if len(n) else 0
+    if len(n) * width**2 > MOST_BYTES:
+        raise ValueError(
+            f"{path}: {len(n)} graphs of up to {width} nodes are too large to have adjacency rows as features"
+        )
+    adjacency = torch.zeros(len(n), width, width, dtype=torch.bool)
     graph, (u, v) = torch.arange(len(n)).repeat_interleave(m), once.edge_index.long()
     adjacency[graph, u, v] = adjacency[graph, v, u] = True
     splits = {name: torch.from_numpy(arrays[f"split_{name}"].astype(np.int64)) for name in FRACTIONS}

@@ -10,6 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
 LEVELS = ("node", "edge", "graph")
+MOST = 2**31 - 1
+"""The most nodes or edges of one graph."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,10 @@ class Graphs:
             ("nodes", self.nodes, None),
             ("edges", self.edges, self.edge_index.size(1)),
         ):
-            if counts.numel() and int(counts.min()) < 0:
-                raise ValueError(f"{place}: graph {int(counts.argmin())} has a negative number of {name}")
+            wrong = (counts < 0) | (counts > MOST)
+            if wrong.any():
+                graph = int(wrong.to(torch.uint8).argmax())
+                raise ValueError(f"{place}: graph {graph} has {int(counts[graph])} {name}, expected 0 to {MOST}")
             if total is not None and int(counts.sum()) != total:
                 raise ValueError(f"{place}: the graphs have {int(counts.sum())} {name} together, but {total} are given")
         totals = {"node": int(self.nodes.sum()), "edge": int(self.edges.sum()), "graph": len(self)}
@@ -166,14 +170,20 @@ def starts(counts: Tensor) -> Tensor:
 def expand(name: str, value: Tensor, widths: Mapping[str, int]) -> Tensor:
     """An attribute as models read it: ids as one-hot columns, features as float32, edges as int64."""
     if name in widths and value.dim() == 1:
-        return torch.eye(widths[name], device=value.device).index_select(0, value.int())
+        columns = torch.zeros(value.size(0), widths[name], device=value.device)
+        return columns.scatter_(1, value.long().unsqueeze(1), 1.0)
     if name == "edge_index":
         return value.long()
     return value.float() if name in ("x", "edge_attr") else value
 
 
 def compact(ids: np.ndarray) -> Tensor:
-    """Non-negative ids in the smallest of PyTorch's integer types that holds them."""
-    high = int(ids.max()) if ids.size else 0
-    dtype = next(t for t in (np.uint8, np.int16, np.int32, np.int64) if high <= np.iinfo(t).max)
+    """Ids in the smallest of PyTorch's integer types that holds them; int64 cuts larger ones off, at either end."""
+    low, high = (int(ids.min()), int(ids.max())) if ids.size else (0, 0)
+    limits = np.iinfo(np.int64)
+    if not limits.min <= low <= high <= limits.max:
+        low, high, ids = limits.min, limits.max, np.clip(ids, 0, limits.max)
+    dtype = next(
+        t for t in (np.uint8, np.int16, np.int32, np.int64) if np.iinfo(t).min <= low and high <= np.iinfo(t).max
+    )
     return torch.from_numpy(np.ascontiguousarray(ids, dtype=dtype))

@@ -40,12 +40,8 @@ class MNIST(GraphDataset):
 def read_mnist(path: Path) -> Graphs:
     """Reads ``n``, ``x``, ``nbr`` (``[N, 8]``, each node's neighbours in their order) and ``y``."""
     arrays = read_npz(path)
-    need(arrays, path, n="i", x="f", nbr="i", y="i")
+    need(arrays, path, n="i1", x="f2", nbr="i2", y="i1")
     n, x, neighbours, y = (arrays[name] for name in ("n", "x", "nbr", "y"))
-    if neighbours.ndim != 2 or x.ndim != 2 or n.ndim != 1:
-        raise ValueError(
-            f"{path}: expected n [G], x [N, F] and nbr [N, k], got {n.shape}, {x.shape}, {neighbours.shape}"
-        )
     sizes = n.astype(np.int64)
     if sizes.min(initial=0) < 0 or sizes.sum() != len(neighbours):
         raise ValueError(f"{path}: n adds up to {sizes.sum()} nodes, nbr has {len(neighbours)} rows")

@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.archives import read_file, read_zip
+from pggnn.data.archives import MOST_BYTES, read_file, read_zip
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.graphs import Graphs, compact
 from pggnn.data.splits import gin_folds, stratified_folds
 from pggnn.data.store import find
+from pggnn.data.text import check_finite, parse_numbers, ranges, whole
 
 VERSION = "tu 1"
-LARGEST = 2**53
 Table = np.ndarray
 
 
@@ -63,7 +62,10 @@ def read_tu(path: str | Path) -> Graphs:
         texts: Mapping[str, bytes | bytearray] = {name: read_file(file) for name, file in sorted(files.items())}
     else:
         members = {PurePosixPath(name): text for name, text in read_zip(path, ".txt").items()}
-        texts = {name.name: text for name, text in members.items() if name.parent.name != "10fold_idx"}
+        inside = [name for name in members if name.parent.name != "10fold_idx"]
+        texts = {name.name: members[name] for name in inside}
+        if len(texts) < len(inside):
+            raise ValueError(f"{path}: two folders of the archive have files of the same name")
     names = [name.removesuffix("_A.txt") for name in texts if name.endswith("_A.txt")]
     if len(names) == 1:
         return _read_own_format(path, names[0], texts)
@@ -81,7 +83,7 @@ def _read_gin_format(place: str, text: bytes) -> Graphs:
     first = np.cumsum(counts) - counts
     if len(counts) == 0 or counts[0] != 1:
         raise ValueError(f"{place}, line 1: expected the number of graphs alone")
-    graphs = _whole(place, values[:1], np.zeros(1, int))[0]
+    graphs = whole(place, values[:1], np.zeros(1, int))[0]
     heads = np.empty((max(min(graphs, len(counts)), 0), 2), np.int64)
     line, lines = 1, np.zeros(len(counts), bool)
     for graph in range(graphs):
@@ -91,7 +93,7 @@ def _read_gin_format(place: str, text: bytes) -> Graphs:
             raise ValueError(
                 f"{place}, line {line + 1}: expected 'nodes label' of graph {graph}, got {counts[line]} numbers"
             )
-        heads[graph] = _whole(place, values[first[line] : first[line] + 2], np.full(2, line))
+        heads[graph] = whole(place, values[first[line] : first[line] + 2], np.full(2, line))
         nodes = heads[graph, 0]
         if not 0 <= nodes < len(counts) - line:
             raise ValueError(
@@ -104,8 +106,8 @@ def _read_gin_format(place: str, text: bytes) -> Graphs:
     at = np.flatnonzero(lines)
     if (counts[at] < 2).any():
         raise ValueError(f"{place}, line {at[(counts[at] < 2).argmax()] + 1}: expected 'tag degree neighbours…'")
-    tags = _whole(place, values[first[at]], at)
-    degrees = _whole(place, values[first[at] + 1], at)
+    tags = whole(place, values[first[at]], at)
+    degrees = whole(place, values[first[at] + 1], at)
     extra = counts[at] - 2 - degrees
     wrong = (degrees < 0) | (extra < 0) | (extra != (extra[0] if len(extra) else 0))
     if wrong.any():
@@ -114,9 +116,9 @@ def _read_gin_format(place: str, text: bytes) -> Graphs:
             f"{place}, line {at[bad] + 1}: the node says it has {degrees[bad]} neighbours, "
             f"{counts[at[bad]] - 2} numbers follow" + (f", expected {extra[0]} attributes" if extra[0] > 0 else "")
         )
-    neighbours = _whole(place, values[_ranges(first[at] + 2, degrees)], np.repeat(at, degrees))
-    attributes = values[_ranges(first[at] + 2 + degrees, extra)].reshape(len(at), -1 if len(at) else 0)
-    _finite(place, attributes, at)
+    neighbours = whole(place, values[ranges(first[at] + 2, degrees)], np.repeat(at, degrees))
+    attributes = values[ranges(first[at] + 2 + degrees, extra)].reshape(len(at), -1 if len(at) else 0)
+    check_finite(place, attributes, at)
     sizes = heads[:, 0]
     graph_of_node = np.repeat(np.arange(graphs), sizes)
     center = np.repeat(np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes), degrees)
@@ -152,13 +154,17 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
         if rows is not None and len(found) != rows:
             raise ValueError(f"{place}: {len(found)} lines, expected {rows}")
         if kind.endswith("attributes"):
-            _finite(place, found, np.arange(len(found)))
+            check_finite(place, found, np.arange(len(found)))
             return found
-        return _whole(place, found, np.arange(len(found))[:, None])
+        return whole(place, found, np.arange(len(found))[:, None])
 
     indicator = table("graph_indicator", needed=True)
     assert indicator is not None
-    graph_of_node = indicator[:, 0] - 1 if indicator.size else np.empty(0, np.int64)
+    if indicator.shape[1] > 1:
+        raise ValueError(
+            f"{path}: {name}_graph_indicator.txt: expected one number in each line, got {indicator.shape[1]}"
+        )
+    graph_of_node = indicator.reshape(-1) - 1
     steps = np.diff(graph_of_node, prepend=0)
     if (steps < 0).any():
         bad = int((steps < 0).argmax())
@@ -233,58 +239,16 @@ def _assemble(
 
 def _features(name: str, labels: np.ndarray | None, attributes: np.ndarray | None, widths: dict[str, int]) -> Tensor:
     """Labels as ids, in sorted order, where they stand alone; else attributes with one-hot labels after them."""
+    rows = len(labels if labels is not None else attributes if attributes is not None else ())
     columns = [] if attributes is None or attributes.shape[1] == 0 else [torch.from_numpy(attributes).float()]
-    if labels is not None:
-        for column in labels.reshape(len(labels), -1).T:
-            found, ids = np.unique(column, return_inverse=True)
-            if not columns and labels.size == len(labels):
-                widths[name] = len(found)
-                return compact(ids)
-            columns.append(torch.nn.functional.one_hot(torch.from_numpy(ids), len(found)).float())
+    ids = [] if labels is None else [np.unique(one, return_inverse=True) for one in labels.reshape(rows, -1).T]
+    if not columns and len(ids) == 1:
+        widths[name] = len(ids[0][0])
+        return compact(ids[0][1])
+    width = sum(len(found) for found, _ in ids)
+    if rows * width * 4 > MOST_BYTES:
+        raise ValueError(
+            f"{rows:,} rows of {width:,} different labels beside attributes are too many for one-hot columns"
+        )
+    columns += [torch.nn.functional.one_hot(torch.from_numpy(index), len(found)).float() for found, index in ids]
     return torch.cat(columns, dim=1)
-
-
-def parse_numbers(place: str, text: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """All numbers of a text, int64 or else float64, and how many each line has; blank lines at the end are left out."""
-    lines = text.rstrip().split(b"\n")
-    counts = np.array([len(line.split()) for line in lines] if lines != [b""] else [], np.int64)
-    for dtype in (np.int64, np.float64):
-        try:
-            values = np.fromstring(text, dtype, sep=" ") if len(counts) else np.empty(0, dtype)
-        except ValueError:
-            continue
-        if len(values) == counts.sum():
-            return values, counts
-    for number, line in enumerate(lines, 1):
-        for word in line.split():
-            try:
-                float(word)
-            except ValueError:
-                raise ValueError(f"{place}, line {number}: {word[:40]!r} is not a number") from None
-    raise ValueError(f"{place}: not a text of numbers separated by blanks")
-
-
-def _whole(place: str, values: np.ndarray, line: np.ndarray) -> np.ndarray:
-    """Values as integers, or an error with the line (counted from 0) of the first that is none."""
-    if values.dtype.kind == "i" and not (abs(values) >= LARGEST).any():
-        return values
-    wrong = ~(np.isfinite(values) & (abs(values) < LARGEST) & (values == np.floor(values)))
-    if wrong.any():
-        bad = np.unravel_index(wrong.argmax(), wrong.shape)
-        _fail(place, int(np.broadcast_to(line, values.shape)[bad]), f"expected a whole number, got {values[bad]:g}")
-    return values.astype(np.int64)
-
-
-def _finite(place: str, rows: np.ndarray, line: np.ndarray) -> None:
-    if not np.isfinite(rows).all():
-        bad = int((~np.isfinite(rows)).any(1).argmax())
-        _fail(place, int(line[bad]), "an attribute is NaN or infinite")
-
-
-def _fail(place: str, line: int, message: str) -> NoReturn:
-    raise ValueError(f"{place}, line {line + 1}: {message}")
-
-
-def _ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """``first[i], first[i] + 1, …``, ``length[i]`` of them, for each i."""
-    return np.repeat(first - np.cumsum(length) + length, length) + np.arange(length.sum())

@@ -40,8 +40,8 @@ def read_zinc(path: Path) -> Graphs:
         need(
             arrays,
             path,
-            **{f"{part}_{name}": "i" for name in ("x", "n", "m", "src", "dst", "bond")},
-            **{f"{part}_y": "f"},
+            **{f"{part}_{name}": "i1" for name in ("x", "n", "m", "src", "dst", "bond")},
+            **{f"{part}_y": "f1"},
         )
     x, n, m, src, dst, bond, y = (
         np.concatenate([arrays[f"{part}_{name}"].reshape(-1) for part in parts])
