@@ -1,9 +1,10 @@
 import networkx as nx
+import numpy as np
 import pytest
 import torch
 from torch_geometric.utils import to_networkx
 
-from pggnn.data.counting import REGULAR, counting_graph, erdos_renyi, random_regular
+from pggnn.data.counting import REGULAR, Counting, erdos_renyi, random_regular, read_counting
 
 
 @pytest.mark.parametrize("make", [erdos_renyi, random_regular])
@@ -28,11 +29,65 @@ def test_graphs_are_of_the_papers_kind():
     graphs = erdos_renyi(400)
     assert {graph.num_nodes for graph in graphs} == {10}
     assert sum(graph.num_edges for graph in graphs) / 400 == pytest.approx(2 * 45 * 0.3, rel=0.03)
-    regular = random_regular(60)
+    regular = random_regular(200)
     assert {(g.num_nodes, g.num_edges // g.num_nodes) for g in regular} == set(REGULAR)
     assert all(g.x.size(1) == 30 for g in regular)
+    for graph in regular:
+        degree = torch.bincount(graph.edge_index[0])
+        assert (degree == degree[0]).all()
 
 
-def test_a_graph_too_large_for_its_features_is_refused():
-    with pytest.raises(ValueError, match="11 nodes does not fit features of width 10"):
-        counting_graph(torch.zeros(11, 11), 10)
+def test_random_regular_graphs_have_as_many_triangles_as_networkxs():
+    theirs = [sum(nx.triangles(nx.random_regular_graph(6, 10, seed=seed)).values()) / 3 for seed in range(600)]
+    ours = [float(graph.y.sum()) / 3 for graph in random_regular(2400, seed=5) if graph.num_nodes == 10]
+    assert np.mean(ours) == pytest.approx(np.mean(theirs), abs=0.4)
+    assert np.std(ours) == pytest.approx(np.std(theirs), rel=0.2)
+
+
+def test_generated_sets_need_no_file_and_have_splits(tmp_path):
+    sizes = {"train": 30, "val": 20, "test": 50}
+    for name, task in (("er", "triangles"), ("regular", "cliques")):
+        made = {split: Counting(name, task, tmp_path, split, seed=4, graphs=100) for split in sizes}
+        assert {split: len(dataset) for split, dataset in made.items()} == sizes
+        whole = Counting(name, task, tmp_path, seed=4, graphs=100)
+        assert torch.equal(whole[30].x, made["val"][0].x)
+        assert whole[0].y.dtype == torch.float32
+    fours = [c for c in nx.enumerate_all_cliques(to_networkx(whole[0], to_undirected=True)) if len(c) == 4]
+    assert whole[0].y.tolist() == [sum(v in four for four in fours) for v in range(whole[0].num_nodes)]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("name", "width"), [("er", 10), ("regular", 30)])
+def test_published_sets(name, width, data_root):
+    sizes = {split: len(Counting(name, root=data_root, split=split)) for split in ("train", "val", "test")}
+    assert sizes == {"train": 1500, "val": 1000, "test": 2500}
+    dataset = Counting(name, root=data_root)
+    assert len(dataset) == 5000
+    assert dataset.num_features == width
+    with np.load(data_root / "counting" / f"{name}.npz", allow_pickle=False) as arrays:
+        published, train = arrays["y_triangle"], arrays["split_train"]
+    data, slices = dataset._data, dataset.slices
+    per_graph = torch.nn.functional.pad(data.y.cumsum(0), (1, 0))[slices["x"]].diff() / 3
+    assert torch.equal(per_graph, torch.from_numpy(published)), "the published counts of whole graphs"
+    assert Counting(name, root=data_root, split="train").indices() == train.tolist()
+    graph = dataset[7]
+    assert torch.equal(graph.x[:, : graph.num_nodes].nonzero().t(), graph.edge_index)
+
+
+def test_wrong_names_files_and_sizes_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"expected one of .*'er', 'regular'.* got 'er' and 'squares'"):
+        Counting("er", "squares", seed=0)
+    with pytest.raises(ValueError, match='split must be "train", "val", "test" or None, got \'dev\''):
+        Counting("er", split="dev", seed=0, graphs=10)
+    with pytest.raises(FileNotFoundError, match=r"er.npz is not there; put the file there, or name the folder"):
+        Counting("er", root=tmp_path)
+    with pytest.raises(ValueError, match="expected 1 graph or more"):
+        Counting(seed=0, graphs=0)
+    split = {f"split_{name}": np.zeros(0, np.int64) for name in ("train", "val", "test")}
+    ends = {"src": np.array([0]), "dst": np.array([1])}
+    np.savez(tmp_path / "large.npz", n=np.array([2, 10**6]), m=np.array([1, 0]), **ends, **split)
+    with pytest.raises(ValueError, match="2 graphs of up to 1000000 nodes are too large"):
+        read_counting(tmp_path / "large.npz")
+    np.savez(tmp_path / "beyond.npz", n=np.array([2, 1]), m=np.array([0, 1]), **ends, **split)
+    with pytest.raises(ValueError, match=r"graph 1 \(counted from 0\) has 1 nodes, but an edge from 0 to 1"):
+        read_counting(tmp_path / "beyond.npz")

@@ -15,7 +15,7 @@ MOST_BYTES = 2**30
 
 DAMAGE = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError, RuntimeError,
-    IndexError, OverflowError, UnicodeError,
+    IndexError, OverflowError, OSError, ValueError,
 )  # fmt: skip
 """What ``zipfile`` raises on archives that are damaged, encrypted or of an unknown kind."""
 
@@ -31,19 +31,21 @@ def read_zip(path: Path, suffix: str) -> dict[str, bytearray]:
 
     Names are only keys: no member is ever written to a path.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
+    with path.open("rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
             members = [
                 info
                 for info in archive.infolist()
                 if info.filename.endswith(suffix) and PurePosixPath(info.filename).parts[0] != "__MACOSX"
             ]
-            _check_size(path, sum(info.file_size for info in members))
-            if len({info.filename for info in members}) < len(members):
-                raise ValueError(f"{path}: two members of the archive have the same name")
-            return {info.filename: _read_member(archive, info) for info in members}
-    except DAMAGE as error:
-        raise ValueError(f"{path}: a damaged or unreadable zip archive ({error}); fetch it again") from None
+            total = sum(info.file_size for info in members)
+            if total <= MOST_BYTES and len({info.filename for info in members}) == len(members):
+                return {info.filename: _read_member(archive, info) for info in members}
+        except DAMAGE as error:
+            raise ValueError(f"{path}: a damaged or unreadable zip archive ({error}); fetch it again") from None
+    _check_size(path, total)
+    raise ValueError(f"{path}: two members of the archive have the same name")
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:

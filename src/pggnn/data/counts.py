@@ -109,7 +109,7 @@ def _list_triangles(u: np.ndarray, v: np.ndarray, nodes: int) -> Iterator[np.nda
     start = np.searchsorted(low, np.arange(nodes + 1))
     fan = np.diff(start)[high]
     bounds = np.searchsorted(np.cumsum(fan), np.arange(0, fan.sum(), CHUNK), side="right")
-    for first, last in zip(bounds, [*bounds[1:], len(fan)], strict=True):
+    for first, last in zip(bounds, [*bounds[1:], len(fan)], strict=False):
         count = fan[first:last]
         edge = np.repeat(np.arange(first, last), count)
         step = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count)

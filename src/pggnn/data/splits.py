@@ -45,7 +45,10 @@ def stratified_folds(y: Tensor, seed: int = 0, folds: int = 10) -> list[Fold]:
 
 
 def gin_folds(path: Path, graphs: int) -> list[Fold]:
-    """The ten folds of ``10fold_idx/train_idx-K.txt`` and ``test_idx-K.txt`` in GIN's archive (zip or folder)."""
+    """The ten folds of ``10fold_idx/train_idx-K.txt`` and ``test_idx-K.txt`` in GIN's archive (zip or folder).
+
+    Those of MUTAG and PROTEINS never test 8 and 3 of the graphs.
+    """
     if path.is_dir():
         texts = {file.name: read_file(file) for file in sorted((path / "10fold_idx").glob("*.txt"))}
     else:

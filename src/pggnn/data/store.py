@@ -19,6 +19,8 @@ from pggnn.data.archives import read_npz
 from pggnn.files import replacing
 
 STALE_SECONDS = 24 * 3600
+CONTENTS = "contents"
+"""The array that names all others, so that none can get lost unnoticed."""
 
 
 def data_root(root: str | Path | None = None) -> Path:
@@ -57,7 +59,7 @@ def cached(raw: Path, version: str, build: Callable[[], dict[str, np.ndarray]]) 
     """What ``build()`` makes of ``raw``, from the cache where it holds that, else built and kept there.
 
     Processes that ask at the same time may each build it; each moves a whole file into place. A cache that is damaged
-    (its zip has a checksum for each array) is built again.
+    (its zip has a checksum for each array, and it lists them) is built again.
 
     Args:
         raw: The file or folder that ``build`` reads.
@@ -70,14 +72,16 @@ def cached(raw: Path, version: str, build: Callable[[], dict[str, np.ndarray]]) 
     for folder in folders:
         if (folder / name).is_file():
             try:
-                return read_npz(folder / name)
+                arrays = read_npz(folder / name)
             except (ValueError, OSError):
-                pass  # damaged, or gone in the meantime: built again below
+                continue  # damaged, or gone in the meantime: built again below
+            if arrays.pop(CONTENTS, np.empty(0)).tolist() == sorted(arrays):
+                return arrays
     arrays = build()
     folder = folders[0] if is_writable(raw.parent) else folders[1]
     try:
         with replacing(folder / name) as unfinished:
-            np.savez(unfinished, **arrays)  # type: ignore[arg-type]
+            np.savez(unfinished, **arrays, **{CONTENTS: np.array(sorted(arrays))})  # type: ignore[arg-type]
         _sweep(folder)
     except OSError as error:
         warnings.warn(f"no cache is kept in {folder} ({error}); set PGGNN_CACHE to a writable folder", stacklevel=2)

@@ -1,5 +1,6 @@
 """Texts of numbers: parsed whole with numpy, with errors that name the line."""
 
+import re
 from typing import NoReturn
 
 import numpy as np
@@ -13,7 +14,8 @@ def parse_numbers(place: str, text: bytes) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"{place}: not a text, it has zero bytes")
     lines = text.rstrip().split(b"\n")
     counts = np.array([len(line.split()) for line in lines] if lines != [b""] else [], np.int64)
-    for dtype in (np.int64, np.float64):
+    lone_sign = (b"-" in text or b"+" in text) and re.search(rb"[+-](?![\w.])", text)  # numpy reads it as 0
+    for dtype in () if lone_sign else (np.int64, np.float64):
         try:
             values = np.fromstring(text, dtype, sep=" ") if len(counts) else np.empty(0, dtype)
         except ValueError:

@@ -104,12 +104,14 @@ def _read_gin_format(place: str, text: bytes) -> Graphs:
     if graphs < 0 or line < len(counts):
         raise ValueError(f"{place}, line {line + 1}: more lines than the {graphs} graphs need")
     at = np.flatnonzero(lines)
+    if len(at) == 0:
+        raise ValueError(f"{place}: there are no nodes in it")
     if (counts[at] < 2).any():
         raise ValueError(f"{place}, line {at[(counts[at] < 2).argmax()] + 1}: expected 'tag degree neighbours…'")
     tags = whole(place, values[first[at]], at)
     degrees = whole(place, values[first[at] + 1], at)
     extra = counts[at] - 2 - degrees
-    wrong = (degrees < 0) | (extra < 0) | (extra != (extra[0] if len(extra) else 0))
+    wrong = (degrees < 0) | (extra < 0) | (extra != extra[0])
     if wrong.any():
         bad = int(wrong.argmax())
         raise ValueError(
@@ -117,7 +119,7 @@ def _read_gin_format(place: str, text: bytes) -> Graphs:
             f"{counts[at[bad]] - 2} numbers follow" + (f", expected {extra[0]} attributes" if extra[0] > 0 else "")
         )
     neighbours = whole(place, values[ranges(first[at] + 2, degrees)], np.repeat(at, degrees))
-    attributes = values[ranges(first[at] + 2 + degrees, extra)].reshape(len(at), -1 if len(at) else 0)
+    attributes = values[ranges(first[at] + 2 + degrees, extra)].reshape(len(at), -1)
     check_finite(place, attributes, at)
     sizes = heads[:, 0]
     graph_of_node = np.repeat(np.arange(graphs), sizes)
@@ -171,12 +173,14 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
         raise ValueError(
             f"{path}: {name}_graph_indicator.txt, line {bad + 1}: graphs must be numbered 1, 2, … in order"
         )
+    if len(graph_of_node) == 0:
+        raise ValueError(f"{path}: {name}_graph_indicator.txt: there are no nodes in it")
     y = table("graph_labels")
     targets = table("graph_attributes", None if y is None else len(y))
     graphs = len(y) if y is not None else len(targets) if targets is not None else None
     if graphs is None:
         raise ValueError(f"{path}: neither {name}_graph_labels.txt nor {name}_graph_attributes.txt is there")
-    if len(graph_of_node) and graph_of_node[-1] >= graphs:
+    if graph_of_node[-1] >= graphs:
         raise ValueError(
             f"{path}: {name}_graph_indicator.txt names graph {graph_of_node[-1] + 1}, but {graphs} have labels"
         )

@@ -1,0 +1,96 @@
+import pytest
+import torch
+from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.datasets import FakeDataset
+
+from pggnn import PGGNN, Plan
+from pggnn.data.batches import Batches
+from pggnn.data.catalogue import load
+from pggnn.data.counting import Counting
+from pggnn.plan import FIELDS
+
+
+def assert_equal(ours, theirs, flow="source_to_target"):
+    assert set(ours.keys()) - {"plan"} == set(theirs.keys())
+    for key in theirs.keys():  # noqa: SIM118
+        assert torch.equal(ours[key], theirs[key]), key
+        assert ours[key].dtype == theirs[key].dtype, key
+    assert ours.num_graphs == theirs.num_graphs
+    plan = Plan.build(theirs.edge_index, theirs.num_nodes, flow)
+    assert all(torch.equal(getattr(ours.plan, name), getattr(plan, name)) for name in FIELDS)
+
+
+@pytest.mark.parametrize("name", ["ER", "REGULAR", "MUTAG", "IMDBMULTI", "ZINC", "MNIST", "BREC"])
+def test_batches_equal_pygs(name, data_root):
+    dataset = load(name, data_root)[5:78]
+    for shuffle in (False, True):
+        batches = Batches(dataset, 16, shuffle, seed=3)
+        order = torch.arange(73)
+        if shuffle:
+            order = torch.randperm(73, generator=torch.Generator().manual_seed(3))
+        assert len(batches) == 5
+        for batch, chosen in zip(batches, order.split(16), strict=True):
+            theirs = Batch.from_data_list([dataset[i] for i in chosen.tolist()])
+            assert_equal(batch, theirs, dataset.flow)
+    for ours, single in zip(batch.to_data_list(), theirs.to_data_list(), strict=True):
+        assert all(torch.equal(ours[key], single[key]) for key in single.keys())  # noqa: SIM118
+
+
+def test_splits_are_respected():
+    whole, part = (Counting("er", split=split, seed=1, graphs=40) for split in (None, "val"))
+    (batch,) = Batches(part, 100)
+    assert torch.equal(batch.x, Batch.from_data_list([whole[i] for i in range(12, 20)]).x)
+
+
+def test_passes_differ_and_repeat_with_the_seed():
+    dataset = Counting("er", seed=1, graphs=40)
+    one, other = Batches(dataset, 40, True, seed=5), Batches(dataset, 40, True, seed=5)
+    first, second = next(iter(one)).x, next(iter(one)).x
+    assert not torch.equal(first, second)
+    assert torch.equal(first, next(iter(other)).x)
+    assert torch.equal(second, next(iter(other)).x)
+
+
+def test_any_in_memory_data_set_of_pyg_will_do():
+    dataset = FakeDataset(num_graphs=9, avg_num_nodes=12, edge_dim=3, task="graph")
+    for batch, theirs in zip(Batches(dataset, 4), (dataset[:4], dataset[4:8], dataset[8:]), strict=True):
+        assert_equal(batch, Batch.from_data_list(list(theirs)))
+
+
+class Own(InMemoryDataset):
+    def __init__(self, graphs):
+        super().__init__()
+        self.data, self.slices = self.collate(graphs)
+
+
+def test_empty_and_single_graphs():
+    def graph(nodes, edges):
+        edge_index = torch.tensor(edges, dtype=torch.long).view(-1, 2).t().contiguous()
+        return Data(x=torch.rand(nodes, 2), edge_index=edge_index, y=torch.rand(1))
+
+    graphs = [graph(1, []), graph(0, []), graph(3, [(0, 1), (2, 1)]), graph(2, [])]
+    (batch,) = Batches(Own(graphs), 4)
+    assert_equal(batch, Batch.from_data_list(graphs))
+    (batch,) = Batches(Own(graphs[2:3]), 4)
+    assert_equal(batch, Batch.from_data_list(graphs[2:3]))
+
+
+def test_a_model_reads_them_and_they_move():
+    batch = next(iter(Batches(Counting("regular", seed=1, graphs=8), 4)))
+    model = PGGNN(30, 8, 1, level="node").eval()
+    with torch.no_grad():
+        torch.testing.assert_close(model(batch.x, batch.plan), model(batch.x, batch.edge_index))
+    moved = batch.to("meta")
+    assert moved.plan.neighbor.device.type == moved.x.device.type == "meta"
+
+
+def test_bad_arguments_are_refused():
+    dataset = Counting("er", seed=1, graphs=8)
+    with pytest.raises(ValueError, match="batch_size must be 1 or more, got 0"):
+        Batches(dataset, 0)
+    with pytest.raises(ValueError, match="give it as pre_transform"):
+        Batches(Counting("er", seed=1, graphs=8, transform=lambda data: data), 4)
+    assert "plan" not in next(iter(Batches(dataset, 4, plan=False)))
+    graphs = [Data(x=torch.rand(2, 1), edge_index=torch.empty(2, 0).long(), odd=torch.rand(5)) for _ in range(2)]
+    with pytest.raises(ValueError, match=r"attribute 'odd' .* has one row for neither nodes, edges nor graphs"):
+        Batches(Own(graphs))

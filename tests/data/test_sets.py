@@ -1,0 +1,132 @@
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pggnn import Plan
+from pggnn.data.brec import BREC, FAMILIES, read_brec
+from pggnn.data.catalogue import CATALOGUE, load, lookup
+from pggnn.data.graph6 import read_graph6
+from pggnn.data.mnist import MNIST
+from pggnn.data.zinc import ZINC
+
+
+def test_zinc(data_root):
+    sizes = {split: len(ZINC(data_root, split)) for split in ("train", "val", "test")}
+    assert sizes == {"train": 10_000, "val": 1_000, "test": 1_000}
+    dataset = ZINC(data_root, "val")
+    assert (dataset.num_features, dataset.num_edge_features, len(ZINC(data_root))) == (28, 3, 12_000)
+    with np.load(data_root / "zinc" / "zinc12k.npz", allow_pickle=False) as arrays:
+        n, m, y = (arrays[f"val_{name}"] for name in "nmy")
+        atoms, bonds = arrays["val_x"], arrays["val_bond"]
+        src, dst = arrays["val_src"], arrays["val_dst"]
+    graph = dataset[5]
+    nodes, edges = (slice(*(int(c[:i].astype(int).sum()) for i in (5, 6))) for c in (n, m))
+    assert graph.x.argmax(1).tolist() == atoms[nodes].tolist()
+    assert graph.edge_attr.argmax(1).tolist() == (bonds[edges] - 1).tolist()
+    assert graph.edge_index.tolist() == [src[edges].tolist(), dst[edges].tolist()]
+    assert graph.y.item() == y[5]
+
+
+def test_mnist(data_root):
+    sizes = {split: len(MNIST(data_root, split)) for split in ("train", "val", "test")}
+    assert sizes == {"train": 55_000, "val": 5_000, "test": 10_000}
+    whole = MNIST(data_root)
+    with np.load(data_root / "mnist" / "mnist75sp.npz", allow_pickle=False) as arrays:
+        n, neighbours, x, y = (arrays[name] for name in ("n", "nbr", "x", "y"))
+    assert torch.equal(whole._data.edge_index[1], torch.from_numpy(neighbours.reshape(-1)))
+    assert torch.equal(whole._data.y, torch.from_numpy(y.astype(np.int64)))
+    graph = MNIST(data_root, "train")[0]
+    rows = slice(*(int(n[:i].astype(int).sum()) for i in (5000, 5001)))
+    assert torch.equal(graph.x, torch.from_numpy(x[rows].astype(np.float32)))
+    plan = Plan.build(graph.edge_index, graph.num_nodes, whole.flow)
+    assert (plan.degree == 8).all(), "a node's neighbours are the heads of its outgoing edges"
+    assert torch.equal(plan.neighbor.view(-1, 8), torch.from_numpy(neighbours[rows].astype(np.int64)))
+
+
+def test_brec(data_root):
+    dataset = BREC(data_root)
+    assert len(dataset) == 800
+    families = torch.bincount(dataset._data.family) // 2
+    assert dict(zip(FAMILIES, families.tolist(), strict=True)) == {
+        "Basic": 60, "Regular": 50, "StronglyRegular": 50, "Extension": 100, "CFI": 100, "4-Vertex_Condition": 20,
+        "Distance_Regular": 20,
+    }  # fmt: skip
+    lines = (data_root / "brec" / "brec_pairs.tsv").read_bytes().split(b"\n")
+    for pair in (0, 150, 399):
+        for side in (0, 1):
+            graph = nx.from_graph6_bytes(lines[pair].split(b"\t")[2 + side])
+            ours = dataset[2 * pair + side]
+            assert ours.num_nodes == graph.number_of_nodes()
+            assert {(u, v) for u, v in ours.edge_index.t().tolist() if u < v} == {(*sorted(e),) for e in graph.edges}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 90), st.floats(0, 1), st.integers(0, 1000))
+def test_graph6_is_networkxs(nodes, probability, seed):
+    graph = nx.gnp_random_graph(nodes, probability, seed=seed)
+    text = nx.to_graph6_bytes(graph, header=seed % 2 == 0)
+    count, edges = read_graph6(text)
+    assert count == nodes
+    assert {(u, v) for u, v in edges.T.tolist() if u < v} == {(*sorted(edge),) for edge in graph.edges}
+    assert edges.shape[1] == 2 * graph.number_of_edges()
+
+
+@pytest.mark.parametrize("text", ["", "!", "C", "C~~", "~", "~?", "~~", "~~~~~~~~", "~~?????A", "C\x7f"])
+def test_damaged_graph6_is_refused(text):
+    with pytest.raises(ValueError, match="here: "):
+        read_graph6(text, "here")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("0\tBasic\tC~", "line 1: expected id, family and two graphs"),
+        ("0\tNew\tC~\tC~", "line 1: 'New' is not a family"),
+    ],
+)
+def test_damaged_brec_is_refused(line, message, tmp_path):
+    (tmp_path / "a.tsv").write_text(line)
+    with pytest.raises(ValueError, match=message):
+        read_brec(tmp_path / "a.tsv")
+
+
+def test_the_catalogue_says_what_the_sets_are(data_root):
+    for name, entry in CATALOGUE.items():
+        if name == "COLLAB":  # measured elsewhere, and large
+            continue
+        dataset = load(name, data_root)
+        graph = dataset[0]
+        assert dataset.file == entry.file
+        if entry.features[0].isdigit():
+            assert int(entry.features.split()[0]) == graph.x.size(1)
+        if entry.task != "comparison":
+            assert graph.y.size(0) == (1 if entry.level == "graph" else graph.num_nodes)
+            assert graph.y.is_floating_point() == (entry.task == "regression")
+        if entry.classes is not None:
+            assert dataset.num_classes == entry.classes
+
+
+def test_names_are_forgiving():
+    assert lookup("imdb-b")[0] == lookup("IMDB-BINARY")[0] == "IMDBBINARY"
+    with pytest.raises(ValueError, match="no data set is named 'CORA'; there are ER, REGULAR, PROTEINS"):
+        lookup("CORA")
+
+
+def test_transforms(data_root):
+    def halve(data):
+        data.x = data.x / 2
+        data.extra = data.x[:, :1]
+        return data
+
+    plain = load("MUTAG", data_root)
+    assert torch.equal(load("MUTAG", data_root, transform=halve)[4].x, plain[4].x / 2)
+    before = load("MUTAG", data_root, pre_transform=halve)
+    assert torch.equal(before[4].x, plain[4].x / 2)
+    assert torch.equal(before[4].extra, plain[4].x[:, :1] / 2)
+    assert torch.equal(plain.x.sum(1), torch.ones(plain.x.size(0))), "stacked attributes are expanded too"
+    part = plain[10:20].copy()
+    assert torch.equal(part[3].x, plain[13].x)
+    assert part[3].edge_index.dtype == torch.long
