@@ -1,7 +1,10 @@
 import os
+import time
 from pathlib import Path
 
 import pytest
+
+from pggnn.data.tu import TU
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,3 +23,10 @@ def data_root():
     if not (root / "tu" / "MUTAG.zip").exists():
         pytest.skip(f"the real data sets are not at {root}; set PGGNN_DATA to their folder")
     return root.resolve()
+
+
+@pytest.fixture(scope="session")
+def collab(data_root, cache):
+    """COLLAB, and the seconds it took to parse and cache it."""
+    begin = time.perf_counter()
+    return TU("COLLAB", data_root), time.perf_counter() - begin

@@ -84,6 +84,14 @@ def test_a_model_reads_them_and_they_move():
     assert moved.plan.neighbor.device.type == moved.x.device.type == "meta"
 
 
+def test_graphs_can_be_drawn_by_number():
+    dataset = Counting("er", seed=1, graphs=3)
+    chosen = torch.tensor([2, 0, 2, 1, 1])
+    batch = Batches(dataset).take(chosen)
+    assert_equal(batch, Batch.from_data_list([dataset[i] for i in chosen.tolist()]))
+    assert torch.equal(batch[4].x, dataset[1].x)
+
+
 def test_bad_arguments_are_refused():
     dataset = Counting("er", seed=1, graphs=8)
     with pytest.raises(ValueError, match="batch_size must be 1 or more, got 0"):

@@ -45,10 +45,10 @@ class Batches:
         self.flow: str = getattr(dataset, "flow", "source_to_target")
         self.generator = torch.Generator().manual_seed(seed)
         self.index = torch.as_tensor(dataset.indices(), dtype=torch.long)
-        self._counts = torch.stack([graphs.nodes, graphs.edges]).cpu()
-        self._starts = torch.stack([starts(row)[:-1] for row in self._counts]).to(device)
         self._empty = Batch(_base_cls=Data)
         self._graphs = graphs if device is None else _to(graphs, device)
+        self._counts = torch.stack([graphs.nodes, graphs.edges]).cpu()
+        self._starts = torch.stack([starts(row)[:-1] for row in self._counts]).to(self._graphs.edge_index.device)
 
     def __len__(self) -> int:
         """Number of batches in a pass."""
@@ -72,8 +72,8 @@ class Batches:
         pointers = ptr_of.to(device, non_blocking=True)
         shift = self._starts.index_select(1, on_device) - pointers[:, :-1]
         member, rows = [], []
-        for total, pointer, offset in zip(totals, pointers, shift, strict=True):
-            member.append(torch.repeat_interleave(pointer.diff(), output_size=total))
+        for total, sizes, offset in zip(totals, counts.to(device, non_blocking=True), shift, strict=True):
+            member.append(torch.repeat_interleave(sizes, output_size=total))
             rows.append(torch.arange(total, device=device) + offset.index_select(0, member[-1]))
         ptr = pointers[0]
         edge_index = graphs.edge_index.index_select(1, rows[1]).long() + ptr.index_select(0, member[1])

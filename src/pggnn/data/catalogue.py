@@ -59,12 +59,12 @@ def _tu(name: str, classes: int, features: str, sha256: str, archive: str | None
 
 CATALOGUE: dict[str, Entry] = {
     "ER": Entry(
-        "pggnn.data.counting:Counting", "regression", "node", None, "adjacency rows (10)", "counting/er.npz",
+        "pggnn.data.counting:Counting", "regression", "node", None, "adjacency row (10)", "counting/er.npz",
         "0ff4da1ece055ad297747aea7bae3d34af426c315a4b88b5df0e8802b0a99c02", COUNTING_SOURCE, COUNTING_CITE,
         {"name": "er"}, obstacle=NO_CLASS,
     ),
     "REGULAR": Entry(
-        "pggnn.data.counting:Counting", "regression", "node", None, "adjacency rows (30)", "counting/regular.npz",
+        "pggnn.data.counting:Counting", "regression", "node", None, "adjacency row (30)", "counting/regular.npz",
         "dd781d3282da74ef81e09d2e66ab92556c1dee436df6007a57d0e5dd5dcc7e1a", COUNTING_SOURCE, COUNTING_CITE,
         {"name": "regular"}, obstacle=NO_CLASS,
     ),
@@ -81,7 +81,7 @@ CATALOGUE: dict[str, Entry] = {
     "COLLAB": _tu("COLLAB", 3, "369 degrees", "9ecf84c958ac765b9e0f878f4bd002fec20926e0c3d037cb753ab251f59b41f3"),
     "MUTAG": _tu("MUTAG", 2, "7 node labels", "545905a7f0782cba6d3f96cb40af67c90e54f26932341999103e1eb94bbbee52"),
     "MNIST": Entry(
-        "pggnn.data.mnist:MNIST", "classification", "graph", 10, "intensity, position", "mnist/mnist75sp.npz",
+        "pggnn.data.mnist:MNIST", "classification", "graph", 10, "intensity, place", "mnist/mnist75sp.npz",
         "7c58da96640bd3648c66cc8e221d75721c0a6c84b59f7488c27458176871601e", BENCHMARK_SOURCE, BENCHMARK_CITE,
         obstacle="the copy that PyTorch Geometric offers is a pickle, and has other edges than the original",
     ),

@@ -75,16 +75,23 @@ def _bit_rows(
     width = min(max(BLOCK_BYTES // max(nodes, 1), 64), max(size, 1) + 63) // 64 * 64
     pairs = [(u, v)] if directed else [(u, v), (v, u)]
     for first in range(0, size, width):
-        rows = _pack(pairs, local, first, width)
-        yield rows, (_pack([(v, u)], local, first, width) if directed else rows)
+        block = None if width >= size else (first, first + width)
+        rows = _pack(pairs, local, width, block)
+        yield rows, (_pack([(v, u)], local, width, block) if directed else rows)
 
 
-def _pack(pairs: list[tuple[np.ndarray, np.ndarray]], local: np.ndarray, first: int, width: int) -> np.ndarray:
+def _pack(
+    pairs: list[tuple[np.ndarray, np.ndarray]], local: np.ndarray, width: int, block: tuple[int, int] | None
+) -> np.ndarray:
+    """Rows as bits; of all columns, or of those in a block."""
     dense = np.zeros((len(local), width), bool)
-    for row, column in pairs:
-        ids = local[column] - first
-        inside = (ids >= 0) & (ids < width)
-        dense[row[inside], ids[inside]] = True
+    for rows, columns in pairs:
+        ids = local[columns]
+        if block is None:
+            dense[rows, ids] = True
+        else:
+            inside = (ids >= block[0]) & (ids < block[1])
+            dense[rows[inside], ids[inside] - block[0]] = True
     return np.packbits(dense, axis=1).view(np.uint64)
 
 

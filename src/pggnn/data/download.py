@@ -30,4 +30,7 @@ def download(archive: str, path: Path, timeout: float = 30.0) -> int:
                 f"{url} cannot be reached ({getattr(error, 'reason', error)}); "
                 f"on a machine with no network, put the file at {path}"
             ) from None
-        return len(read_tu(unfinished).checked(url))
+        try:
+            return len(read_tu(unfinished).checked(url))
+        except ValueError as error:
+            raise ValueError(f"{url} is not a data set that can be read ({error})") from None

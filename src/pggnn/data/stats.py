@@ -12,7 +12,7 @@ from pggnn.data.graphs import Graphs
 from pggnn.data.store import cached, find
 
 VERSION = "stats 1"
-EDGES_AT_ONCE = 2**22
+EDGES_AT_ONCE = 2**20
 
 PROPERTIES = (
     "graphs", "classes", "nodes_avg", "nodes_max", "degree_avg", "degree_max", "triangles_avg", "triangles_max",
