@@ -80,7 +80,8 @@ def print_stats(args: argparse.Namespace) -> None:
     _print_table(rows, right=set(range(1, 9)))
     if agree:
         print(f"\n{_fill('As in the paper to two decimals, in all properties: ' + ', '.join(agree) + '.')}")
-    print(f"\n{_fill('Degrees are without self-loops. MNIST is directed: degrees are in / out.')}")
+    directed = " MNIST is directed: its degrees are in / out." if "MNIST" in chosen else ""
+    print(f"\nDegrees are without self-loops.{directed}")
     for number, note in enumerate(notes, 1):
         print(_fill(f"*{number} {note}", "   "))
 
