@@ -2,10 +2,8 @@
 
 import argparse
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pggnn.data.catalogue import CATALOGUE, Entry, lookup
 
@@ -64,19 +62,17 @@ def print_stats(args: argparse.Namespace) -> None:
     ]
     agree: list[str] = []
     notes: list[str] = []
-    with _progress(chosen) as names:
-        for name in names:
-            found = statistics(name, args.data_root)
-            marks: dict[str, str] = {}
-            for key in differences(name, found):
-                note = NOTES.get((name, key), "Differs, and no reason is known.")
-                if f"{name}: {note}" not in notes:
-                    notes.append(f"{name}: {note}")
-                marks[key] = f"*{notes.index(f'{name}: {note}') + 1}"
-            rows.append(_row(name, found, marks))
-            if name in PAPER:
-                rows.append(_row("  paper", PAPER[name], {}))
-                agree += [] if marks else [name]
+    for name in _tracked(chosen):
+        found = statistics(name, args.data_root)
+        marks: dict[str, str] = {}
+        for key in differences(name, found):
+            note = f"{name}: {NOTES.get((name, key, f'{found[key]:.2f}'), 'Differs, and no reason is known.')}"
+            notes += [] if note in notes else [note]
+            marks[key] = f"*{notes.index(note) + 1}"
+        rows.append(_row(name, found, marks))
+        if name in PAPER:
+            rows.append(_row("  paper", PAPER[name], {}))
+            agree += [] if marks else [name]
     _print_table(rows, right=set(range(1, 9)))
     if agree:
         print(f"\n{_fill('As in the paper to two decimals, in all properties: ' + ', '.join(agree) + '.')}")
@@ -149,19 +145,15 @@ def _present(args: argparse.Namespace) -> dict[str, Entry]:
     return found
 
 
-@contextmanager
-def _progress(names: Iterable[str]) -> Iterator[Iterable[str]]:
-    """Shows how far a loop is, on a terminal that has rich."""
+def _tracked(names: Iterable[str]) -> Iterable[str]:
+    """The names, with a progress bar on a terminal that has rich."""
     try:
         from rich.console import Console
         from rich.progress import track
     except ModuleNotFoundError:
-        yield names
-        return
+        return names
     console = Console(stderr=True)
-    listed = [*names]
-    shown: Any = track(listed, "reading", console=console, transient=True, disable=not console.is_terminal)
-    yield shown
+    return track([*names], "reading", console=console, transient=True, disable=not console.is_terminal)
 
 
 def _print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:

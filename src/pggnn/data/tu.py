@@ -11,7 +11,7 @@ from pggnn.data.archives import MOST_BYTES, read_file, read_zip
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.graphs import Graphs, compact
 from pggnn.data.splits import gin_folds, stratified_folds
-from pggnn.data.store import find
+from pggnn.data.store import data_root, find
 from pggnn.data.text import check_finite, parse_numbers, ranges, whole
 
 VERSION = "tu 1"
@@ -40,7 +40,7 @@ class TU(GraphDataset):
         file = f"tu/{name}"
         if Path(name).name != name:
             raise ValueError(f"a data set's name has no folders in it, got {name!r}")
-        if not find("", root).joinpath(file).is_dir():
+        if not (data_root(root) / file).is_dir():
             file += ".zip"
         self.name = name
         super().__init__(load_graphs(file, root, VERSION, read_tu), file, root, None, transform, pre_transform)
