@@ -2,13 +2,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pggnn import Plan
 from pggnn.data.brec import BREC, FAMILIES, read_brec
 from pggnn.data.catalogue import CATALOGUE, load, lookup
-from pggnn.data.graph6 import read_graph6
 from pggnn.data.mnist import MNIST
 from pggnn.data.zinc import ZINC
 
@@ -63,28 +60,12 @@ def test_brec(data_root):
             assert {(u, v) for u, v in ours.edge_index.t().tolist() if u < v} == {(*sorted(e),) for e in graph.edges}
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 90), st.floats(0, 1), st.integers(0, 1000))
-def test_graph6_is_networkxs(nodes, probability, seed):
-    graph = nx.gnp_random_graph(nodes, probability, seed=seed)
-    text = nx.to_graph6_bytes(graph, header=seed % 2 == 0)
-    count, edges = read_graph6(text)
-    assert count == nodes
-    assert {(u, v) for u, v in edges.T.tolist() if u < v} == {(*sorted(edge),) for edge in graph.edges}
-    assert edges.shape[1] == 2 * graph.number_of_edges()
-
-
-@pytest.mark.parametrize("text", ["", "!", "C", "C~~", "~", "~?", "~~", "~~~~~~~~", "~~?????A", "C\x7f"])
-def test_damaged_graph6_is_refused(text):
-    with pytest.raises(ValueError, match="here: "):
-        read_graph6(text, "here")
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("0\tBasic\tC~", "line 1: expected id, family and two graphs"),
         ("0\tNew\tC~\tC~", "line 1: 'New' is not a family"),
+        ("0\tCFI\tC~\tC~~", "line 1, b'C~~', position 2: 4 nodes need 1 characters from here, but there are 2"),
     ],
 )
 def test_damaged_brec_is_refused(line, message, tmp_path):

@@ -7,7 +7,7 @@ import torch
 
 from pggnn.data.archives import read_file
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
-from pggnn.data.graph6 import read_graph6
+from pggnn.data.graph6 import decode
 from pggnn.data.graphs import Graphs, compact
 
 FILE = "brec/brec_pairs.tsv"
@@ -44,12 +44,16 @@ def read_brec(path: Path) -> Graphs:
         if name not in FAMILIES:
             raise ValueError(f"{place}: {name!r} is not a family of BREC; they are {', '.join(FAMILIES)}")
         family += 2 * [FAMILIES.index(name)]
-        graphs += [read_graph6(text, place) for text in fields[2:]]
-    nodes = torch.tensor([count for count, _ in graphs], dtype=torch.long)
+        for text in fields[2:]:
+            try:
+                graphs.append(decode(text))
+            except ValueError as error:
+                raise ValueError(f"{place}, {text[:40]!r}, {error}") from None
+    nodes = torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.long)
     return Graphs(
         nodes,
-        torch.tensor([edges.shape[1] for _, edges in graphs], dtype=torch.long),
-        compact(np.concatenate([np.empty((2, 0), np.int64), *(edges for _, edges in graphs)], axis=1)),
+        torch.tensor([graph.num_edges for graph in graphs], dtype=torch.long),
+        compact(np.concatenate([np.empty((2, 0), np.int64), *(graph.edge_index.numpy() for graph in graphs)], axis=1)),
         {"x": torch.ones(int(nodes.sum()), 1, dtype=torch.uint8)},
         graph={"family": torch.tensor(family, dtype=torch.long)},
     )
