@@ -21,7 +21,6 @@ from pggnn.data.classic import (
 )
 from pggnn.data.graph6 import decode, encode
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:The hashes produced")
 
 
