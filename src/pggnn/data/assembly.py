@@ -91,8 +91,8 @@ def _columns(
 ) -> np.ndarray | None:
     blocks = []
     if width:
-        given = [getattr(record, features) for record in records]
-        blocks.append(np.concatenate([np.empty((0, width), np.float32), *(part for part in given if len(part))]))
+        given = [part for record in records if (part := getattr(record, features)) is not None and len(part)]
+        blocks.append(np.concatenate([np.empty((0, width), np.float32), *given]))
     if names:
         codes = _numbers((getattr(record, labels) for record in records), names)
         if (size := 4 * len(codes) * len(names)) > MOST_BYTES:
