@@ -116,6 +116,7 @@ def test_targets(write, targets, task, classes, y):
     ("change", "message"),
     [
         ({"edges": [[0, 1], [1, 12]]}, "edges[1]: node 12, but the graph has 3 nodes (0 to 2)"),
+        ({"edges": [[0, 1], [3, 0]]}, "edges[1]: node 3, but the graph has 3 nodes (0 to 2)"),
         ({"edges": [[0, -1]]}, "edges[0]: node -1, but the graph has 3 nodes (0 to 2)"),
         ({"edges": [[0, 10**40]]}, "edges[0]: node a number of more than 20 digits, but"),
         ({"edges": [[0, 1.0]]}, "edges[0]: expected the whole number of a node, found 1.0"),

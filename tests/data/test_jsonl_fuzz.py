@@ -9,8 +9,8 @@ import torch
 from pggnn.data.jsonl import InvalidFile, load_jsonl
 
 STRANGE = [
-    None, True, False, 0, -1, 1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), 10**18, 2**63, 10**25, 10**400, "", "a",
-    "0", "train", "\ud800", "\x00", [], [[]], [0], [0, 0], [[0, 0]], [[0.5]], ["a"], [None], {}, {"x": 1}, [[[0]]],
+    None, True, False, 0, -1, 1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), 10**18, 2**63, 10**25, 10**400, "",
+    "a", "0", "train", "\ud800", "\x00", [], [[]], [0], [0, 0], [[0, 0]], [[0.5]], ["a"], [None], {}, {"x": 1}, [[[0]]],
 ]  # fmt: skip
 KEYS = [
     "num_nodes",
@@ -44,7 +44,8 @@ def valid_graphs(rng):
             "num_nodes": n, "x": [[rng.random(), rng.randint(0, 9)] for _ in range(n)], "edges": edges,
             "node_labels": rng.choices(labels, k=n), "edge_labels": rng.choices(labels, k=len(edges)),
             "edge_attr": [[rng.random()] for _ in edges], "directed": rng.random() < 0.5,
-            "y": rng.choice(classes), "node_y": rng.choices(classes, k=n), "split": rng.choice(["train", "val", "test"]), "id": f"g{number}",
+            "y": rng.choice(classes), "node_y": rng.choices(classes, k=n),
+            "split": rng.choice(["train", "val", "test"]), "id": f"g{number}",
         }  # fmt: skip
         yield {key: value for key, value in graph.items() if key in fields}
 
@@ -99,6 +100,7 @@ def check_against(content, graphs):
     for (n, edges, given), graph in zip(plain, graphs, strict=True):
         assert graph.num_nodes == n
         assert [tuple(edge) for edge in graph.edge_index.t().tolist()] == edges
+        assert all(0 <= node < n for edge in edges for node in edge)
         width = schema.features
         if "x" in given:
             assert torch.equal(graph.x[:, :width], torch.tensor(given["x"], dtype=torch.float))
