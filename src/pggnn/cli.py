@@ -102,8 +102,8 @@ def parser() -> argparse.ArgumentParser:
     from pggnn.data.cli import add_commands
 
     sub = command(
-        "data", None, "The data sets of the paper: what there is, statistics, checksums, downloads.",
-        "  pggnn data list\n  pggnn data stats PROTEINS ZINC --data-root DIR\n  pggnn data verify",
+        "data", None, "The data sets of the paper, and graphs of your own.",
+        "  pggnn data list\n  pggnn data stats PROTEINS ZINC --data-root DIR\n  pggnn data check graphs.jsonl",
     )  # fmt: skip
     add_commands(sub)
 

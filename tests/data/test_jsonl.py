@@ -201,10 +201,10 @@ def test_lines_that_are_no_graph(write, line, message):
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ({"x": [[1]] * 3}, {"x": [[1, 2]] * 3}, "x: found 2 numbers a node, but line 1 has 1 numbers a node"),
-        ({"x": [[1]] * 3}, {}, "x: found none, but line 1 has 1 numbers a node"),
+        ({"x": [[1]] * 3}, {"x": [[1, 2]] * 3}, "x: found width 2, but line 1 has width 1"),
+        ({"x": [[1]] * 3}, {}, "x: found none, but line 1 has width 1"),
         ({"node_labels": ["a"] * 3}, {"node_labels": [1] * 3}, "node_labels: found numbers, but line 1 has text"),
-        ({"edge_attr": [[1]] * 2}, {}, "edge_attr: found none, but line 1 has 1 numbers an edge"),
+        ({"edge_attr": [[1]] * 2}, {}, "edge_attr: found none, but line 1 has width 1"),
         ({"y": 1}, {"node_y": [1] * 3}, "y: found none, but line 1 has a single value, numbers"),
         ({"y": [1, 2]}, {"y": [1, 2, 3]}, "y: found a list of 3, numbers, but line 1 has a list of 2, numbers; t"),
         ({"y": "a"}, {"y": 1}, "y: found a single value, numbers, but line 1 has a single value, text"),

@@ -1,34 +1,74 @@
 """``pggnn data``: the data sets from the command line. What is heavy is imported when a command runs."""
 
 import argparse
+import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from pggnn.data.catalogue import CATALOGUE, Entry, lookup
+
+
+CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
+
+A file has one graph per line, each a JSON object:
+  {"node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "y": "wet"}
+  {"node_labels": ["C", "O"], "edges": [[0, 1]], "y": "dry"}
+
+  num_nodes               how many nodes, unless x or node_labels is given
+  x, node_labels          features (a list of numbers) or a label for each node
+  edges                   pairs of nodes, from 0, each once and read both ways;
+                          with "directed": true the list is taken as it stands
+  edge_attr, edge_labels  features or a label for each edge
+  y, node_y               target of the graph, or of each node: 3.0 is a number
+                          to predict, 3 and "text" are classes
+  split, id               "train", "val" or "test"; a name
+"""
 
 
 def add_commands(data: argparse.ArgumentParser) -> None:
     """The subcommands of ``pggnn data``."""
     commands = data.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument(
+    rooted = argparse.ArgumentParser(add_help=False)
+    rooted.add_argument(
         "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
     )
 
-    def command(name: str, function: Callable[[argparse.Namespace], None], summary: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=summary, description=summary, parents=[shared])
+    def command(
+        name: str, function: Callable[[argparse.Namespace], None], summary: str, examples: str, *parents: Any
+    ) -> argparse.ArgumentParser:
+        sub = commands.add_parser(
+            name, help=summary, description=summary, epilog="examples:\n" + examples, parents=parents,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
         sub.set_defaults(function=function)
         return sub
 
-    command("list", list_sets, "List the data sets, where their files belong and where they come from.")
-    sub = command("stats", print_stats, "Print the statistics of Table 7 of the paper, with the paper's figures below.")
+    command(
+        "list", list_sets, "List the data sets, where their files belong and where they come from.",
+        "  pggnn data list --data-root DIR", rooted,
+    )  # fmt: skip
+    sub = command(
+        "stats", print_stats, "Print the statistics of Table 7 of the paper, with the paper's figures below.",
+        "  pggnn data stats IMDB-B ZINC\n  pggnn data stats --all", rooted,
+    )  # fmt: skip
     sub.add_argument("names", nargs="*", metavar="NAME", help="data sets, as pggnn data list names them")
     sub.add_argument("--all", action="store_true", help="all data sets whose files are there")
-    sub = command("verify", verify, "Compare the SHA-256 of the data sets' files with the known ones.")
+    sub = command(
+        "verify", verify, "Compare the SHA-256 of the data sets' files with the known ones.",
+        "  pggnn data verify\n  pggnn data verify NCI1", rooted,
+    )  # fmt: skip
     sub.add_argument("names", nargs="*", metavar="NAME", help="data sets (default: all whose files are there)")
-    sub = command("get", get, "Download a data set of TU's collection, where there is a network.")
+    sub = command(
+        "get", get, "Download a data set of TU's collection, where there is a network.",
+        "  pggnn data get MUTAG --data-root DIR", rooted,
+    )  # fmt: skip
     sub.add_argument("name", metavar="NAME", help="data set")
+    sub = command(
+        "check", print_check, "Check a file with graphs of your own and say what it holds.", CHECK_EXAMPLES
+    )  # fmt: skip
+    sub.add_argument("file", type=Path, help="a JSON-lines file")
 
 
 def list_sets(args: argparse.Namespace) -> None:
@@ -127,6 +167,13 @@ def get(args: argparse.Namespace) -> None:
         )
     graphs = download(entry.archive, path)
     print(f"{path}: {graphs} graphs, in TU's own format. Cite: {entry.cite}")
+
+
+def print_check(args: argparse.Namespace) -> None:
+    """Says what a file of graphs holds, or all that is wrong with it."""
+    from pggnn.data.check import check
+
+    print(check(args.file).text(min(shutil.get_terminal_size().columns, 120)))
 
 
 def _root(args: argparse.Namespace) -> Path:

@@ -59,13 +59,13 @@ class Record:
         said = {
             "id": "none" if self.id is None else "one",
             "split": "none" if self.split is None else "one",
-            "x": "none" if self.x is None else f"{self.x.shape[1]} numbers a node",
+            "x": "none" if self.x is None else f"width {self.x.shape[1]}",
             "node_labels": kind_of_labels(self.node_labels),
             "y": f"{target}, {kind_of_labels(self.targets)}" if self.level == "graph" else "none",
             "node_y": f"{target}, {kind_of_labels(self.targets)}" if self.level == "node" else "none",
         }
         if len(self.edges):
-            said["edge_attr"] = "none" if self.edge_attr is None else f"{self.edge_attr.shape[1]} numbers an edge"
+            said["edge_attr"] = "none" if self.edge_attr is None else f"width {self.edge_attr.shape[1]}"
             said["edge_labels"] = kind_of_labels(self.edge_labels)
         return said
 

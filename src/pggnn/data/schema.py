@@ -44,9 +44,9 @@ class Schema:
         width = "a single value" if self.width is None else f"a list of {self.width}"
         target = f"{width}, {kind_of_labels([*self.classes] or [0])}"
         return {
-            "x": f"{self.features} numbers a node" if self.features else "none",
+            "x": f"width {self.features}" if self.features else "none",
             "node_labels": kind_of_labels([*self.node_labels]),
-            "edge_attr": f"{self.edge_features} numbers an edge" if self.edge_features else "none",
+            "edge_attr": f"width {self.edge_features}" if self.edge_features else "none",
             "edge_labels": kind_of_labels([*self.edge_labels]),
             "y": target if self.level == "graph" else "none",
             "node_y": target if self.level == "node" else "none",

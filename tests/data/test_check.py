@@ -1,0 +1,112 @@
+import json
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from pggnn.cli import main
+from pggnn.data.check import check
+from pggnn.data.cli import CHECK_EXAMPLES
+from pggnn.data.jsonl import save_jsonl
+from pggnn.groups import group
+
+
+def graph_lines(text):
+    return [line.strip() for line in text.splitlines() if line.strip().startswith('{"')]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*graphs):
+        path = tmp_path / "graphs.jsonl"
+        path.write_text("\n".join(graph if isinstance(graph, str) else json.dumps(graph) for graph in graphs))
+        return path
+
+    return write
+
+
+def test_the_example_in_the_help_is_valid(write, capsys):
+    path = write(*graph_lines(CHECK_EXAMPLES))
+    assert main(["data", "check", str(path)]) == 0
+    out = capsys.readouterr().out
+    for row in (
+        "graphs         2, no split given",
+        "nodes          5 in all, 2.50 (2 to 3) a graph",
+        "edges          6 in all, 3.00 (2 to 4) a graph, counting both directions",
+        "neighbours     1.20 (1 to 2) a node, 0 nodes without any",
+        "node features  3 from node_labels ('C', 'H', 'O')",
+        "edge features  none",
+        "task           graph classification, 2 classes ('dry' 1, 'wet' 1)",
+    ):
+        assert row in out.splitlines()
+
+
+@pytest.mark.parametrize("leaves", [0, 1, 2, 3, 7, 8, 40])
+def test_the_cost_is_that_of_the_group(leaves, write):
+    star = {"num_nodes": leaves + 1, "edges": [[0, i + 1] for i in range(leaves)]}
+    summary = check(write(star, star))
+    steps = [group(degree).order * (degree + 2) for degree in [leaves, *[1] * leaves]]
+    single = [degree + 2 for degree in [leaves, *[1] * leaves]]
+    assert summary.topics["cost"].startswith(f"{sum(steps):,} RNN steps a graph")
+    assert summary.topics["cost"].endswith(
+        f"{sum(steps):,} at most: {sum(steps) / sum(single):.1f} × a single ordering"
+    )
+    assert any("orderings=16" in hint for hint in summary.hints) == (leaves == 40)
+
+
+def test_what_is_said_of_other_files(write):
+    plain = {"num_nodes": 2, "edges": [[0, 1]]}
+    summary = check(write(plain))
+    assert summary.topics["task"] == "none: there is no y and no node_y"
+    assert summary.topics["graphs"] == "1, no split given"
+    assert any("no more than a GIN" in hint for hint in summary.hints)
+    summary = check(
+        write(plain | {"directed": True, "split": "val", "y": [0, 1.5], "edge_attr": [[1, 2]], "x": [[1]] * 2})
+    )
+    assert summary.topics["edges"] == "1 in all, 1 a graph, directed"
+    assert summary.topics["edge features"] == "2 from edge_attr"
+    assert summary.topics["task"] == "graph regression, 2 values from 0 to 1.5, mean 0.75"
+    assert summary.topics["graphs"] == "1 (val 1)"
+    assert summary.hints == ['No graph has "split": "train".']
+    summary = check(write(*(plain | {"y": i, "node_labels": ["a\x1b[31m", "b"]} for i in range(60))))
+    assert "60 classes (0 1, 1 1, 2 1, 3 1, 4 1, 5 1, 6 1, 7 1 and 52 more)" in summary.topics["task"]
+    assert any("write them as 3.0" in hint for hint in summary.hints)
+    assert r"'a\x1b[31m'" in summary.topics["node features"]
+    summary = check(write(plain | {"node_y": ["only", "only"]}))
+    assert summary.topics["task"] == "node classification, 1 class ('only' 2)"
+    assert any("only one class" in hint for hint in summary.hints)
+
+
+def test_an_exported_data_set_is_valid(tmp_path):
+    graph = Data(x=torch.rand(3, 4), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([1, 0, 1]))
+    summary = check(save_jsonl([graph] * 5, tmp_path / "a.jsonl"))
+    assert summary.topics["task"] == "node classification, 2 classes (0 5, 1 10)"
+    assert summary.topics["node features"] == "4 from x"
+
+
+def test_errors_are_all_shown(write, capsys, tmp_path):
+    path = write({"num_nodes": 2, "edges": [[0, 2]]}, {"num_nodes": 2, "edges": [], "split": 3}, "no graph")
+    assert main(["data", "check", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        f"pggnn: error: {path}: 3 problems",
+        "  line 1, edges[0]: node 2, but the graph has 2 nodes (0 to 1)",
+        '  line 2, split: expected "train", "val" or "test", found 3',
+        "  line 3, column 1: not JSON (Expecting value)",
+    ]
+    assert main(["data", "check", str(tmp_path)]) == 2
+    assert "is a folder" in capsys.readouterr().err
+    assert main(["data", "check", str(tmp_path / "none.jsonl")]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_output_fits_the_terminal(width, write, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = [f"label-{i}" * 3 for i in range(30)]
+    assert main(["data", "check", str(write({"node_labels": names, "edges": [], "y": "a"}))]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+    with pytest.raises(SystemExit):
+        main(["data", "check", "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
