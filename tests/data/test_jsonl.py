@@ -378,7 +378,7 @@ def test_whole_numbers_become_labels(tmp_path):
     many = Data(x=torch.ones(2, 3, dtype=torch.long), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([True]))
     schema = load_jsonl(save_jsonl([graph], tmp_path / "a.jsonl")).schema
     assert (schema.node_labels, schema.edge_labels, schema.features) == ((6, 8), (2,), 0)
-    schema = load_jsonl(save_jsonl([many], tmp_path / "b.jsonl")).schema
+    schema = load_jsonl(save_jsonl(iter([many]), tmp_path / "b.jsonl")).schema
     assert (schema.features, schema.task, schema.classes) == (3, "classification", (1,))
 
 
@@ -395,6 +395,8 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             save_jsonl([good, bad], tmp_path / "new.jsonl")
+    with pytest.raises(ValueError, match="no graphs to write"):
+        save_jsonl((), tmp_path / "new.jsonl")
     with pytest.raises(ValueError, match="splits must be named train, val, test, got dev"):
         save_jsonl([good], tmp_path / "new.jsonl", {"dev": [0]})
     with pytest.raises(ValueError, match="graph 1 cannot be written: it is in none of the splits"):

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from pggnn.data.idx import load_idx
@@ -48,6 +50,20 @@ def test_edges_lead_to_the_most_similar_nodes():
     chosen = graph.edge_index[1].view(n, 8)
     assert torch.allclose(similarity.gather(1, chosen), similarity.topk(8, 1).values)
     assert graph.is_directed()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(1, 12), st.integers(1, 12), st.sampled_from([1, 3]), st.integers(1, 30), st.integers(0, 10**6))
+def test_noise_of_any_size_makes_a_sound_graph(height, width, channels, segments, seed):
+    image = np.random.default_rng(seed).integers(0, 256, (height, width, channels)) // 64 * 85
+    labels, graph = superpixels(image, segments), superpixel_graph(image, segments)
+    n = graph.num_nodes
+    assert n == labels.max() + 1 <= min(segments, height * width)
+    assert graph.edge_index[0].bincount(minlength=n).tolist() == [min(n - 1, 8)] * n
+    assert not graph.has_self_loops()
+    assert len(set(map(tuple, graph.edge_index.t().tolist()))) == graph.num_edges
+    assert graph.x.min() >= 0
+    assert graph.x.max() <= 1
 
 
 def test_few_nodes_are_all_joined():

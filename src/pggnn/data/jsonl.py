@@ -171,6 +171,9 @@ def save_jsonl(
         path: The file.
         splits: Positions of the graphs of ``"train"``, ``"val"`` and ``"test"``.
     """
+    graphs = graphs if isinstance(graphs, InMemoryDataset) else list(graphs)
+    if len(graphs) == 0:
+        raise ValueError("there are no graphs to write")
     own = graphs if isinstance(graphs, JsonGraphs) and graphs.transform is None else None
     given = splits if splits is not None else own.splits if own is not None else {}
     if unknown := set(given) - set(SPLITS):
