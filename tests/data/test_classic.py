@@ -1,3 +1,5 @@
+from collections import Counter
+
 import networkx as nx
 import pytest
 import torch
@@ -122,6 +124,22 @@ def test_the_coloured_pair_of_the_paper():
     assert wl_equivalent(squares, triangles, node_attr="colour")
     assert not nx.is_isomorphic(squares, triangles, categorical_node_match("colour", None))
     assert [sum(nx.triangles(graph).values()) // 3 for graph in (squares, triangles)] == [0, 2]
+
+
+def test_families_listed_by_others(data_root):
+    pairs = [line.split("\t") for line in (data_root / "brec" / "brec_pairs.tsv").read_text().splitlines()]
+    families = Counter()
+    for _, family, *texts in pairs:
+        for text in texts:
+            assert decode(text).edge_index.t().tolist() == sorted(
+                [u, v] for u, near in nx.from_graph6_bytes(text.encode()).adjacency() for v in near
+            )
+        if family in ("StronglyRegular", "4-Vertex_Condition"):
+            one, other = (strongly_regular(decode(text)) for text in texts)
+            assert one == other is not None
+        families[family] += 1
+    assert families["StronglyRegular"] == 50
+    assert families.total() == 400
 
 
 def test_edges_are_sorted_and_go_through_graph6():

@@ -376,6 +376,7 @@ def test_whole_numbers_become_labels(tmp_path):
         y=torch.tensor([0.5]),
     )
     many = Data(x=torch.ones(2, 3, dtype=torch.long), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([True]))
+    many.edge_attr = torch.empty(1, 0)
     schema = load_jsonl(save_jsonl([graph], tmp_path / "a.jsonl")).schema
     assert (schema.node_labels, schema.edge_labels, schema.features) == ((6, 8), (2,), 0)
     schema = load_jsonl(save_jsonl(iter([many]), tmp_path / "b.jsonl")).schema

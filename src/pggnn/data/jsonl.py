@@ -235,7 +235,7 @@ def _entry(graph: Data, level: str | None, schema: Schema | None) -> dict[str, A
 def _describe_rows(
     value: Tensor | None, rows: int, features: str, labels: str, known: tuple[int, tuple[Name, ...]] | None
 ) -> dict[str, Any]:
-    if value is None:
+    if value is None or (value.dim() > 1 and value.size(1) == 0):
         return {}
     value = value.long() if value.dtype == torch.bool else value
     if known is None:

@@ -27,7 +27,6 @@ LARGEST = float(np.finfo(np.float32).max)
 NAMES = {bool: "true or false", str: "text", list: "a list", dict: "an object", type(None): "null"}
 
 Name = str | int
-Row = list[Any] | Any
 
 
 class Problem(ValueError):
@@ -113,7 +112,7 @@ def check_graph(graph: dict[str, Any]) -> tuple[Record | None, list[str]]:
     problems = [_unknown(key) for key in islice((key for key in graph if key not in KEYS), 5)]
     result: dict[str, Any] = {}
 
-    def attempt(key: str, read: Callable[[Any], Any]) -> Any:
+    def attempt(key: str, read: Callable[[Any], Any]) -> None:
         try:
             result[key] = read(graph[key]) if key in graph else None
         except Problem as problem:
@@ -122,7 +121,7 @@ def check_graph(graph: dict[str, Any]) -> tuple[Record | None, list[str]]:
     attempt("id", _read_id)
     attempt("split", _read_split)
     try:
-        n = count_nodes(graph)
+        n = _count_nodes(graph)
     except Problem as problem:
         return None, [*problems, str(problem)]
     attempt("x", lambda value: _read_matrix(value, "x", n, "node"))
@@ -149,7 +148,8 @@ def check_graph(graph: dict[str, Any]) -> tuple[Record | None, list[str]]:
 
 
 def _unknown(key: str) -> str:
-    near = OTHER_NAMES.get(key.lower()) or next(iter(get_close_matches(key.lower(), KEYS, 1)), None)
+    word = key[:40].lower()
+    near = OTHER_NAMES.get(word) or next(iter(get_close_matches(word, KEYS, 1)), None)
     return f"{describe(key)} is no key of a graph; " + (
         f'did you mean "{near}"?' if near else f"keys are {', '.join(KEYS)}"
     )
@@ -173,7 +173,7 @@ def _read_flag(value: Any) -> bool:
     return value
 
 
-def count_nodes(graph: dict[str, Any]) -> int:
+def _count_nodes(graph: dict[str, Any]) -> int:
     """From ``num_nodes``, or from the length of what is given for each node."""
     if "num_nodes" in graph:
         n = graph["num_nodes"]
@@ -205,7 +205,7 @@ def _read_matrix(value: Any, key: str, length: int, each: str) -> np.ndarray:
         return np.empty((0, 0), np.float32)
     if set(map(type, rows)) == {list} and len(set(map(len, rows))) == 1 and rows[0]:
         flat = list(chain.from_iterable(rows))
-        if all_numbers(flat):
+        if _all_numbers(flat):
             return np.array(flat, np.float32).reshape(length, -1)
     for i, row in enumerate(rows):
         if not isinstance(row, list):
@@ -215,11 +215,11 @@ def _read_matrix(value: Any, key: str, length: int, each: str) -> np.ndarray:
             expected = f"{len(rows[0])} as in {key}[0]" if rows[0] else "at least one"
             raise Problem(f"{key}[{i}]: found {len(row)} numbers, expected {expected}")
         for j, number in enumerate(row):
-            check_number(number, f"{key}[{i}][{j}]")
+            _check_number(number, f"{key}[{i}][{j}]")
     raise AssertionError("a matrix was refused without a reason")
 
 
-def all_numbers(values: list[Any]) -> bool:
+def _all_numbers(values: list[Any]) -> bool:
     """Whether these are whole or decimal numbers that float32 can hold; true, NaN and Infinity are not."""
     if not set(map(type, values)) <= {int, float}:
         return False
@@ -229,8 +229,8 @@ def all_numbers(values: list[Any]) -> bool:
         return False
 
 
-def check_number(value: Any, where: str) -> None:
-    """Raises a :class:`Problem` for one value as :func:`all_numbers` does for many."""
+def _check_number(value: Any, where: str) -> None:
+    """Raises a :class:`Problem` for one value as :func:`_all_numbers` does for many."""
     if type(value) not in (int, float):
         raise Problem(f"{where}: expected a number, found {describe(value)}")
     if not abs(value) <= LARGEST:
@@ -283,12 +283,12 @@ def _repeated(edges: list[list[int]]) -> str:
     )
 
 
-def _read_targets(values: list[Row], key: str) -> tuple[list[Any], int | None]:
+def _read_targets(values: list[Any], key: str) -> tuple[list[Any], int | None]:
     width = len(values[0]) if isinstance(values[0], list) else None
     flat: list[Any] = list(chain.from_iterable(values)) if set(map(type, values)) == {list} else values
-    if width is None and (all_numbers(flat) or set(map(type, flat)) == {str}):
+    if width is None and (_all_numbers(flat) or set(map(type, flat)) == {str}):
         return flat, None
-    if width and set(map(type, values)) == {list} and set(map(len, values)) == {width} and all_numbers(flat):
+    if width and set(map(type, values)) == {list} and set(map(len, values)) == {width} and _all_numbers(flat):
         return flat, width
     for i, entry in enumerate(values):
         where = key if key == "y" else f"{key}[{i}]"
@@ -299,9 +299,9 @@ def _read_targets(values: list[Row], key: str) -> tuple[list[Any], int | None]:
                 expected = str(width) if width else "at least one"
                 raise Problem(f"{where}: found a list of {len(entry)} targets, expected {expected}")
             for j, target in enumerate(entry):
-                check_number(target, f"{where}[{j}]")
+                _check_number(target, f"{where}[{j}]")
         elif not isinstance(entry, str):
-            check_number(entry, where)
+            _check_number(entry, where)
     raise AssertionError("targets were refused without a reason")
 
 

@@ -61,8 +61,9 @@ class Schema:
             ("edge_labels", record.edge_labels, self.edge_labels),
             ("y" if self.level == "graph" else "node_y", record.targets if classes else None, classes),
         ):
-            strange = [label for label in set(found or ()) if isinstance(label, float) or label not in names]
+            known = set(names)
+            strange = [label for label in dict.fromkeys(found or ()) if isinstance(label, float) or label not in known]
             if strange:
-                names_known = ", ".join(map(describe, names[:5])) + ", …" * (len(names) > 5)
-                problems.append(f"{key}: {describe(strange[0])} is not among the known: {names_known}")
+                some = ", ".join(map(describe, names[:5])) + ", …" * (len(names) > 5)
+                problems.append(f"{key}: {describe(strange[0])} is not among the known: {some}")
         return problems
