@@ -1,3 +1,4 @@
+import json
 import os
 import time
 from pathlib import Path
@@ -30,3 +31,15 @@ def collab(data_root, cache):
     """COLLAB, and the seconds it took to parse and cache it."""
     begin = time.perf_counter()
     return TU("COLLAB", data_root), time.perf_counter() - begin
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file of graphs, given as objects or as the bytes of a line."""
+
+    def write(*lines):
+        path = tmp_path / "graphs.jsonl"
+        path.write_bytes(b"\n".join(x if isinstance(x, bytes) else json.dumps(x).encode() for x in lines))
+        return path
+
+    return write

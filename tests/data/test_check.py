@@ -1,5 +1,3 @@
-import json
-
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -12,17 +10,7 @@ from pggnn.groups import group
 
 
 def graph_lines(text):
-    return [line.strip() for line in text.splitlines() if line.strip().startswith('{"')]
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(*graphs):
-        path = tmp_path / "graphs.jsonl"
-        path.write_text("\n".join(graph if isinstance(graph, str) else json.dumps(graph) for graph in graphs))
-        return path
-
-    return write
+    return [line.strip().encode() for line in text.splitlines() if line.strip().startswith('{"')]
 
 
 def test_the_example_in_the_help_is_valid(write, capsys):
@@ -85,7 +73,7 @@ def test_an_exported_data_set_is_valid(tmp_path):
 
 
 def test_errors_are_all_shown(write, capsys, tmp_path):
-    path = write({"num_nodes": 2, "edges": [[0, 2]]}, {"num_nodes": 2, "edges": [], "split": 3}, "no graph")
+    path = write({"num_nodes": 2, "edges": [[0, 2]]}, {"num_nodes": 2, "edges": [], "split": 3}, b"no graph")
     assert main(["data", "check", str(path)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -4,25 +4,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from pggnn import Plan
 from pggnn.data import assembly, jsonl
-from pggnn.data.jsonl import InvalidFile, load_jsonl, save_jsonl
+from pggnn.data.jsonl import InvalidFile, load_jsonl
 
 WATER = {"id": "water", "node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "y": -1.5, "split": "train"}
 PLAIN = {"num_nodes": 3, "edges": [[0, 1], [2, 1]]}
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(*lines):
-        path = tmp_path / "graphs.jsonl"
-        path.write_bytes(b"\n".join(x if isinstance(x, bytes) else json.dumps(x).encode() for x in lines))
-        return path
-
-    return write
 
 
 def problems(path, schema=None):
@@ -286,120 +275,3 @@ def test_later_files_are_read_as_the_first(write):
     assert "y: 1.0 is not among the known: 0, 1" in problems(write(PLAIN | {"y": 1.0}), counts.schema)[0]
     labelled = load_jsonl(write(PLAIN | {"edge_attr": [[1.5], [2]], "edge_labels": [3, 4]}))
     assert load_jsonl(write({"num_nodes": 1, "edges": []}), labelled.schema)[0].edge_attr.shape == (0, 3)
-
-
-def same(a, b):
-    assert a.num_nodes == b.num_nodes
-    for key in ("x", "edge_index", "edge_attr", "y"):
-        one, other = a.to_dict().get(key), b.to_dict().get(key)
-        assert (one is None) == (other is None), key
-        assert one is None or (one.dtype == other.dtype and torch.equal(one, other)), key
-
-
-FLOATS = st.floats(-(2.0**100), 2.0**100, width=32)
-
-
-@st.composite
-def datasets(draw):
-    features, edge_features = draw(st.integers(0, 3)), draw(st.integers(0, 2))
-    node_level, width = draw(st.booleans()), draw(st.sampled_from([None, 1, 3]))
-    number = draw(st.sampled_from([FLOATS, st.integers(0, 1)])) if width is None else FLOATS
-    graphs = []
-    for _ in range(draw(st.integers(1, 4))):
-        n = draw(st.integers(1, 5))
-        edges = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=6))
-        graph = Data(edge_index=torch.tensor(edges, dtype=torch.long).view(-1, 2).t().contiguous(), num_nodes=n)
-
-        def numbers(*shape, of=FLOATS):
-            size = torch.Size(shape).numel()
-            return torch.tensor(draw(st.lists(of, min_size=size, max_size=size))).view(*shape)
-
-        if features:
-            graph.x = numbers(n, features)
-        if edge_features:
-            graph.edge_attr = numbers(len(edges), edge_features)
-        rows = n if node_level else 1
-        graph.y = numbers(rows, of=number) if width is None else numbers(rows, width)
-        graphs.append(graph)
-    return graphs
-
-
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(datasets())
-def test_any_data_set_survives_the_round_trip(tmp_path_factory, graphs):
-    folder = tmp_path_factory.mktemp("trip")
-    read = load_jsonl(save_jsonl(graphs, folder / "a.jsonl", {"test": range(len(graphs))}))
-    edgeless = all(graph.num_edges == 0 for graph in graphs)
-    classes = (
-        sorted({int(v) for graph in graphs for v in graph.y.flatten()}) if not graphs[0].y.is_floating_point() else []
-    )
-    assert list(read.schema.classes) == classes
-    for graph, again in zip(graphs, read, strict=True):
-        if classes:
-            graph.y = torch.tensor([classes.index(v) for v in graph.y.tolist()])
-        if edgeless and "edge_attr" in graph:
-            del graph.edge_attr
-        same(graph, again)
-    assert read.splits["test"].tolist() == [*range(len(graphs))]
-    twice = load_jsonl(save_jsonl(read, folder / "b.jsonl"))
-    assert twice.schema == read.schema
-    for graph, again in zip(read, twice, strict=True):
-        same(graph, again)
-    assert edgeless or (folder / "a.jsonl").read_text() == (folder / "b.jsonl").read_text()
-
-
-def test_names_ids_and_splits_survive_the_round_trip(write, tmp_path):
-    second = {"id": 5, "node_labels": ["C"], "edges": [[0, 0]], "split": "val"}
-    for one, two in (
-        ({"y": "no"}, {"y": "yes"}),
-        ({"y": [0, 1]}, {"y": [1, 1]}),
-        ({"node_y": ["a", "b", "a"]}, {"node_y": ["c"]}),
-    ):
-        first = {key: value for key, value in WATER.items() if key != "y"} | one
-        graphs = load_jsonl(write(first | {"edge_labels": ["-", "="]}, second | two | {"edge_labels": ["#"]}))
-        again = load_jsonl(save_jsonl(graphs, tmp_path / "out.jsonl"))
-        assert (again.schema, again.ids) == (graphs.schema, graphs.ids)
-        assert again.splits == graphs.splits
-        assert again.schema.edge_labels == ("#", "-", "=")
-        for a, b in zip(graphs, again, strict=True):
-            same(a, b)
-        part = load_jsonl(save_jsonl(graphs[1:], tmp_path / "part.jsonl"))
-        assert part.ids == [5]
-        assert [*part.splits] == ["val"]
-
-
-def test_whole_numbers_become_labels(tmp_path):
-    graph = Data(
-        x=torch.tensor([[6], [8]]),
-        edge_index=torch.tensor([[0], [1]]),
-        edge_attr=torch.tensor([2]),
-        y=torch.tensor([0.5]),
-    )
-    many = Data(x=torch.ones(2, 3, dtype=torch.long), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([True]))
-    many.edge_attr = torch.empty(1, 0)
-    schema = load_jsonl(save_jsonl([graph], tmp_path / "a.jsonl")).schema
-    assert (schema.node_labels, schema.edge_labels, schema.features) == ((6, 8), (2,), 0)
-    schema = load_jsonl(save_jsonl(iter([many]), tmp_path / "b.jsonl")).schema
-    assert (schema.features, schema.task, schema.classes) == (3, "classification", (1,))
-
-
-def test_what_cannot_be_written_leaves_no_file(tmp_path):
-    good = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([1.0]))
-    for bad, message in (
-        (Data(edge_index=torch.tensor([[0], [5]]), num_nodes=2, y=torch.tensor([1.0])), "between 0 and 1"),
-        (
-            Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([float("nan")])),
-            "graph 1 cannot be written",
-        ),
-        (Data(edge_index=torch.empty(2, 0), num_nodes=0, y=torch.tensor([1.0])), "one node at least"),
-        (Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.ones(5)), r"graph 1: y of shape \[5\]"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            save_jsonl([good, bad], tmp_path / "new.jsonl")
-    with pytest.raises(ValueError, match="no graphs to write"):
-        save_jsonl((), tmp_path / "new.jsonl")
-    with pytest.raises(ValueError, match="splits must be named train, val, test, got dev"):
-        save_jsonl([good], tmp_path / "new.jsonl", {"dev": [0]})
-    with pytest.raises(ValueError, match="graph 1 cannot be written: it is in none of the splits"):
-        save_jsonl([good, good], tmp_path / "new.jsonl", {"train": [0]})
-    assert not list(tmp_path.iterdir())
