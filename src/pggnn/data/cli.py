@@ -9,7 +9,6 @@ from typing import Any
 
 from pggnn.data.catalogue import CATALOGUE, Entry, lookup
 
-
 CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
 
 A file has one graph per line, each a JSON object:
