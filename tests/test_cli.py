@@ -69,6 +69,18 @@ def test_help_teaches_and_does_not_wait_for_torch(command):
     assert ("commands:" if not command else "examples:") in run.stdout
 
 
+@pytest.mark.parametrize("command", [["groups", "300", "--all"], ["data", "list"]])
+def test_a_reader_that_leaves_is_no_error(command):
+    pggnn = subprocess.Popen(
+        [sys.executable, "-m", "pggnn", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    if command[0] == "groups":  # more than a pipe holds
+        assert pggnn.stdout.readline().startswith("σ")
+    pggnn.stdout.close()
+    assert pggnn.stderr.read() == ""
+    assert pggnn.wait() == 141
+
+
 def test_demo(capsys, tmp_path):
     torch.use_deterministic_algorithms(False)
     assert main(["demo", "--epochs", "2", "--graphs", "32", "--out", str(tmp_path)]) == 0

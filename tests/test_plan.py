@@ -67,6 +67,15 @@ def test_a_plan_is_a_pytree_and_moves():
     assert moved.profile.device.type == "cpu"
 
 
+def test_a_plan_prints_briefly():
+    plan = Plan.build(random_graph(), len(DEGREES))
+    sizes = f"nodes={len(DEGREES)}, edges={sum(DEGREES)}"
+    assert repr(plan) == f"Plan({sizes}, max_degree={max(DEGREES)})"
+    assert repr(plan.truncated(4)) == f"Plan({sizes}, max_degree=4)"
+    assert repr(Plan.build(torch.empty(2, 0, dtype=torch.long), 0)) == "Plan(nodes=0, edges=0, max_degree=0)"
+    assert "Plan object" in repr(torch.utils._pytree.tree_map(lambda tensor: tensor.shape, plan))
+
+
 def test_empty_graphs():
     plan = Plan.build(torch.empty(2, 0, dtype=torch.long), 0)
     assert (plan.num_nodes, plan.num_edges, plan.profile.shape) == (0, 0, (0, 2))

@@ -1,6 +1,7 @@
 """The command ``pggnn``. Each subcommand imports what it needs only when it runs."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -125,6 +126,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
         args.function(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, as in ``pggnn … | head``, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # takes what is flushed on leaving
+        return 141
     except (ValueError, OSError) as error:
         print(f"pggnn: error: {error}", file=sys.stderr)
         return 2

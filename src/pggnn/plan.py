@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The neighbourhoods of a graph, or of a batch of graphs, with nodes sorted by degree.
 
@@ -102,6 +102,12 @@ class Plan:
     def num_edges(self) -> int:
         """Number of slots."""
         return self.neighbor.size(0)
+
+    def __repr__(self) -> str:
+        if type(self.profile) is not Tensor:  # while a program is traced, or in a tree of something else
+            return object.__repr__(self)
+        largest = int(self.profile[0, 0]) if self.profile.size(0) else 0
+        return f"Plan(nodes={self.num_nodes}, edges={self.num_edges}, max_degree={largest})"
 
     def renumbered(self) -> "Plan":
         """The same neighbourhoods, each in a fresh uniformly random numbering. No host synchronisation."""

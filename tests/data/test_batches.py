@@ -80,6 +80,7 @@ def test_a_model_reads_them_and_they_move():
     model = PGGNN(30, 8, 1, level="node").eval()
     with torch.no_grad():
         torch.testing.assert_close(model(batch.x, batch.plan), model(batch.x, batch.edge_index))
+    assert f"plan=Plan(nodes={batch.num_nodes}, edges={batch.num_edges}, max_degree=6)" in str(batch)
     moved = batch.to("meta")
     assert moved.plan.neighbor.device.type == moved.x.device.type == "meta"
 
