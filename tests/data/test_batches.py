@@ -7,12 +7,18 @@ from pggnn import PGGNN, Plan
 from pggnn.data.batches import Batches
 from pggnn.data.catalogue import load
 from pggnn.data.counting import Counting
+from pggnn.data.graphs import Graphs
+from pggnn.data.jsonl import load_jsonl
+from pggnn.data.schema import Schema
 from pggnn.plan import FIELDS
 
 
 def assert_equal(ours, theirs, flow="source_to_target"):
     assert set(ours.keys()) - {"plan"} == set(theirs.keys())
     for key in theirs.keys():  # noqa: SIM118
+        if key == "num_nodes":
+            assert ours[key] == theirs[key]
+            continue
         assert torch.equal(ours[key], theirs[key]), key
         assert ours[key].dtype == theirs[key].dtype, key
     assert ours.num_graphs == theirs.num_graphs
@@ -31,7 +37,7 @@ def test_batches_equal_pygs(name, data_root):
         assert len(batches) == 5
         for batch, chosen in zip(batches, order.split(16), strict=True):
             theirs = Batch.from_data_list([dataset[i] for i in chosen.tolist()])
-            assert_equal(batch, theirs, dataset.flow)
+            assert_equal(batch, theirs, dataset.schema.flow)
     for ours, single in zip(batch.to_data_list(), theirs.to_data_list(), strict=True):
         assert all(torch.equal(ours[key], single[key]) for key in single.keys())  # noqa: SIM118
 
@@ -55,6 +61,36 @@ def test_any_in_memory_data_set_of_pyg_will_do():
     dataset = FakeDataset(num_graphs=9, avg_num_nodes=12, edge_dim=3, task="graph")
     for batch, theirs in zip(Batches(dataset, 4), (dataset[:4], dataset[4:8], dataset[8:]), strict=True):
         assert_equal(batch, Batch.from_data_list(list(theirs)))
+
+
+WATER = {"node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "edge_labels": ["-", "="], "y": "wet"}
+HYDROGEN = {"node_labels": ["H", "H"], "edges": [[1, 0]], "edge_labels": ["-"], "y": "dry"}
+LOOP = {"node_labels": ["O"], "edges": [[0, 0]], "edge_labels": ["="], "y": "dry"}
+
+
+@pytest.mark.parametrize(
+    ("kept", "more"),
+    [
+        (WATER.keys(), {}),
+        (["edges"], {}),
+        (["node_labels", "edges"], {"x": [0.5, -1], "node_y": 2.5}),
+        (["edges", "edge_labels"], {"node_y": "name", "edge_attr": [3]}),
+    ],
+)
+def test_graphs_of_ones_own(kept, more, write):
+    lines = []
+    for graph in (WATER, HYDROGEN, LOOP):
+        counts = {"edge_attr": len(graph["edges"])}
+        line = {"num_nodes": len(graph["node_labels"])} | {key: graph[key] for key in kept}
+        lines.append(line | {key: [row] * counts.get(key, line["num_nodes"]) for key, row in more.items()})
+    dataset = load_jsonl(write(*lines))
+    for batch, theirs in zip(Batches(dataset, 2), (dataset[:2], dataset[2:]), strict=True):
+        expected = Batch.from_data_list(list(theirs))
+        assert_equal(batch, expected)
+        assert batch.num_nodes == expected.num_nodes
+        for ours, single in zip(batch.to_data_list(), theirs, strict=True):
+            assert ours.num_nodes == single.num_nodes
+            assert all(torch.equal(ours[key], single[key]) for key in single.keys() if key != "num_nodes")  # noqa: SIM118
 
 
 class Own(InMemoryDataset):
@@ -103,3 +139,18 @@ def test_bad_arguments_are_refused():
     graphs = [Data(x=torch.rand(2, 1), edge_index=torch.empty(2, 0).long(), odd=torch.rand(5)) for _ in range(2)]
     with pytest.raises(ValueError, match=r"attribute 'odd' .* has one row for neither nodes, edges nor graphs"):
         Batches(Own(graphs))
+
+
+def test_schemas_of_other_data_sets_are_inferred():
+    def schema(**attributes):
+        graphs = [Data(edge_index=torch.tensor([[0, 1], [1, 0]]), **attributes) for _ in range(3)]
+        return Graphs.of(Own(graphs)).schema
+
+    x = torch.rand(2, 4)
+    assert schema(x=x) == Schema(features=4)
+    assert schema(num_nodes=2, edge_attr=torch.rand(2)) == Schema(edge_features=1)
+    assert schema(x=x, y=torch.tensor([1.5])) == Schema("graph", "regression", features=4)
+    assert schema(x=x, y=torch.tensor([2, 0])) == Schema("node", "classification", features=4, classes=(0, 1, 2))
+    assert schema(x=x, y=torch.tensor([[1, 0, 1]])) == Schema("graph", "multilabel", 3, 4)
+    assert schema(x=x, y=torch.tensor([10**9])) == Schema("graph", "regression", features=4)
+    assert schema(x=x, y=torch.rand(2, 5)) == Schema("node", "regression", 5, 4)

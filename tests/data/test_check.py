@@ -1,3 +1,5 @@
+import zipfile
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -5,7 +7,7 @@ from torch_geometric.data import Data
 from pggnn.cli import main
 from pggnn.data.check import check
 from pggnn.data.cli import CHECK_EXAMPLES
-from pggnn.data.jsonl import save_jsonl
+from pggnn.data.export import save_jsonl
 from pggnn.groups import group
 
 
@@ -45,7 +47,7 @@ def test_the_cost_is_that_of_the_group(leaves, write):
 def test_what_is_said_of_other_files(write):
     plain = {"num_nodes": 2, "edges": [[0, 1]]}
     summary = check(write(plain))
-    assert summary.topics["task"] == "none: there is no y and no node_y"
+    assert summary.topics["task"] == "none: there are no targets"
     assert summary.topics["graphs"] == "1, no split given"
     assert any("no more than a GIN" in hint for hint in summary.hints)
     summary = check(
@@ -83,10 +85,36 @@ def test_errors_are_all_shown(write, capsys, tmp_path):
         '  line 2, split: expected "train", "val" or "test", found 3',
         "  line 3, column 1: not JSON (Expecting value)",
     ]
-    assert main(["data", "check", str(tmp_path)]) == 2
-    assert "is a folder" in capsys.readouterr().err
     assert main(["data", "check", str(tmp_path / "none.jsonl")]) == 2
     assert "No such file" in capsys.readouterr().err
+
+
+def test_a_folder_or_zip_in_tus_or_gins_format(tmp_path, capsys):
+    folder = tmp_path / "MINE"
+    folder.mkdir()
+    assert main(["data", "check", str(folder)]) == 2
+    assert "MINE: expected one NAME_A.txt (TU's format) or NAME.txt (GIN's), got no .txt" in capsys.readouterr().err
+    files = {"A": "1, 2\n2, 1\n2, 3\n3, 2\n", "graph_indicator": "1\n1\n1\n2\n", "graph_labels": "1\n-1\n"}
+    for kind, text in (files | {"node_labels": "7\n7\n9\n9\n", "edge_attributes": "1\n1\n2\n2\n"}).items():
+        (folder / f"MINE_{kind}.txt").write_text(text)
+    assert main(["data", "check", str(folder)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    for row in (
+        "graphs         2, no split given",
+        "edges          4 in all, 2.00 (0 to 4) a graph, counting both directions",
+        "node features  2 from node_labels (7, 9)",
+        "edge features  1 from edge_attr",
+        "task           graph classification, 2 classes (-1 1, 1 1)",
+    ):
+        assert row in out
+    (folder / "MINE_node_labels.txt").unlink()
+    assert check(folder).topics["node features"] == "3 from degrees (0, 1, 2)"
+    (folder / "MINE_A.txt").write_text("1, 9\n")
+    assert main(["data", "check", str(folder)]) == 2
+    assert "MINE_A.txt, line 1: expected two nodes of 1 to 4" in capsys.readouterr().err
+    with zipfile.ZipFile(tmp_path / "GIN.zip", "w") as archive:
+        archive.writestr("GIN/GIN.txt", "1\n2 0\n5 1 1\n6 1 0\n")
+    assert check(tmp_path / "GIN.zip").topics["node features"] == "2 from node_labels (5, 6)"
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -130,7 +130,7 @@ def test_mistakes_are_one_line(capsys, tmp_path):
     for arguments, message in (
         (["stats"], "name the data sets, or ask for --all of them"),
         (["stats", "ZINC", "--all"], "name the data sets, or ask for --all of them"),
-        (["stats", "CORA"], "no data set is named 'CORA'"),
+        (["stats", "CORA"], "no data set or file is named 'CORA'"),
         (["stats", "ZINC"], "zinc12k.npz is not there; put the file there"),
         (["stats", "--all"], "no data set has its file under"),
         (["verify"], "no data set has its file under"),

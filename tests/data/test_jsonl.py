@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
 from pggnn import Plan
-from pggnn.data import assembly, jsonl
+from pggnn.data import graphs as storage
+from pggnn.data import jsonl
 from pggnn.data.jsonl import InvalidFile, load_jsonl
 
 WATER = {"id": "water", "node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "y": -1.5, "split": "train"}
@@ -245,9 +246,11 @@ def test_absurd_sizes_are_refused_before_memory_is_touched(write, monkeypatch):
     found = problems(write(PLAIN | {"id": 1}, long, PLAIN | {"id": 2}, PLAIN | {"id": 2}))
     assert found[0].startswith("line 2, a line may have")
     assert found[1] == "line 4 (graph 2), id: line 3 has the same"
-    monkeypatch.setattr(assembly, "MOST_BYTES", 100)
-    (problem,) = problems(write({"node_labels": [*range(10)], "edges": []}))
-    assert problem.startswith("node_labels: 10 different labels on 10 nodes or edges would need")
+    monkeypatch.setattr(storage, "MOST_ONE_HOT", 300)
+    labels = {"node_labels": [*range(10)], "edges": []}
+    for graph in (labels, labels | {"x": [[1]] * 10}):
+        with pytest.raises(ValueError, match=r"graphs.jsonl: x: 10 different labels on 10 nodes or edges would take"):
+            load_jsonl(write(graph))
 
 
 def test_a_line_of_a_hundred_megabytes(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from pggnn.data.check import summarize
+from pggnn.data.graphs import Graphs
 from pggnn.data.jsonl import InvalidFile, load_jsonl
 
 STRANGE = [
@@ -144,5 +145,5 @@ def test_spoilt_files(kind, tmp_path):
             str(error).encode()
         else:
             check_against(content, read)
-            assert max(map(len, summarize(read).text(80).splitlines())) <= 80
+            assert max(map(len, summarize(Graphs.of(read)).text(80).splitlines())) <= 80
     assert refused == 0 if kind == "untouched" else cases / 3 < refused < cases

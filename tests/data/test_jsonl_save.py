@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from pggnn.data.jsonl import load_jsonl, save_jsonl
+from pggnn.data.export import save_jsonl
+from pggnn.data.jsonl import load_jsonl
 
 WATER = {"id": "water", "node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "split": "train"}
 
@@ -107,7 +108,10 @@ def test_whole_numbers_become_labels(tmp_path):
 def test_what_cannot_be_written_leaves_no_file(tmp_path):
     good = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([1.0]))
     for bad, message in (
-        (Data(edge_index=torch.tensor([[0], [5]]), num_nodes=2, y=torch.tensor([1.0])), "between 0 and 1"),
+        (
+            Data(edge_index=torch.tensor([[0], [5]]), num_nodes=2, y=torch.tensor([1.0])),
+            "graph 1 .* has 2 nodes, but an edge from 0 to 5",
+        ),
         (
             Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([float("nan")])),
             "graph 1 cannot be written",

@@ -2,11 +2,15 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Batch
 
 from pggnn import Plan
+from pggnn.data.batches import Batches
 from pggnn.data.brec import BREC, FAMILIES, read_brec
 from pggnn.data.catalogue import CATALOGUE, load, lookup
+from pggnn.data.counting import Counting
 from pggnn.data.mnist import MNIST
+from pggnn.data.schema import Schema
 from pggnn.data.zinc import ZINC
 
 
@@ -38,7 +42,7 @@ def test_mnist(data_root):
     graph = MNIST(data_root, "train")[0]
     rows = slice(*(int(n[:i].astype(int).sum()) for i in (5000, 5001)))
     assert torch.equal(graph.x, torch.from_numpy(x[rows].astype(np.float32)))
-    plan = Plan.build(graph.edge_index, graph.num_nodes, whole.flow)
+    plan = Plan.build(graph.edge_index, graph.num_nodes, whole.schema.flow)
     assert (plan.degree == 8).all(), "a node's neighbours are the heads of its outgoing edges"
     assert torch.equal(plan.neighbor.view(-1, 8), torch.from_numpy(neighbours[rows].astype(np.int64)))
 
@@ -76,23 +80,59 @@ def test_damaged_brec_is_refused(line, message, tmp_path):
 
 def test_the_catalogue_says_what_the_sets_are(data_root):
     for name, entry in CATALOGUE.items():
-        if name == "COLLAB":  # measured elsewhere, and large
+        if name == "COLLAB":  # large; see test_tu.py
             continue
         dataset = load(name, data_root)
-        graph = dataset[0]
+        graph, schema = dataset[0], dataset.schema
         assert dataset.file == entry.file
         if entry.features[0].isdigit():
-            assert int(entry.features.split()[0]) == graph.x.size(1)
-        if entry.task != "comparison":
+            assert int(entry.features.split()[0]) == schema.in_channels
+        assert graph.x.size(1) == dataset.num_features == schema.in_channels
+        assert dataset.num_edge_features == schema.edge_dim
+        assert schema.flow == ("target_to_source" if name == "MNIST" else "source_to_target")
+        assert len(schema.classes) == (entry.classes or 0)
+        assert dataset.num_classes == schema.out_channels == (entry.classes or 1)
+        if entry.task == "comparison":
+            assert (schema.task, schema.level, graph.y) == (None, None, None)
+        else:
+            assert (schema.task, schema.level) == (entry.task, entry.level)
             assert graph.y.size(0) == (1 if entry.level == "graph" else graph.num_nodes)
             assert graph.y.is_floating_point() == (entry.task == "regression")
-        if entry.classes is not None:
-            assert dataset.num_classes == entry.classes
+
+
+def test_names_of_labels_and_classes(data_root):
+    assert load("ZINC", data_root).schema.edge_labels == (1, 2, 3)
+    mutag = load("MUTAG", data_root)
+    assert mutag.schema.node_labels == (0, 1, 2, 3, 4, 5, 6)
+    assert mutag.schema.classes == (0, 2), "as the file calls them"
+    assert Schema.from_json(mutag.schema.to_json()) == mutag.schema
+    strange = Schema("node", "multilabel", 3, 2, 1, (), ("\ud800", "é\0"), (10**30, -1), "target_to_source")
+    assert Schema.from_json(strange.to_json()) == strange
+
+
+def test_ones_own_files_load_by_path(write, tmp_path, monkeypatch):
+    path = write(
+        {"x": [[1]], "edges": [], "y": "a", "split": "val"}, {"x": [[2]], "edges": [], "y": "b", "split": "test"}
+    )
+    assert load(str(path)).schema.classes == ("a", "b")
+    assert load(str(path), split="test")[0].x.tolist() == [[2]]
+    with pytest.raises(ValueError, match='split must be "val", "test" or None, got \'train\''):
+        load(str(path), split="train")
+    (tmp_path / "MINE").mkdir()
+    (tmp_path / "MINE" / "MINE.txt").write_text("2\n1 4\n0 0\n2 7\n0 1 1\n1 1 0\n")
+    monkeypatch.chdir(tmp_path)
+    mine = load("MINE")
+    assert (len(mine), mine.schema.classes, mine.schema.node_labels) == (2, (4, 7), (0, 1))
+    (tmp_path / "zinc").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"zinc12k.npz is not there"):
+        load("zinc", tmp_path)  # a folder of the same name does not hide the data set
 
 
 def test_names_are_forgiving():
     assert lookup("imdb-b")[0] == lookup("IMDB-BINARY")[0] == "IMDBBINARY"
-    with pytest.raises(ValueError, match="no data set is named 'CORA'; there are ER, REGULAR, PROTEINS"):
+    with pytest.raises(
+        ValueError, match="no data set or file is named 'CORA'; the data sets are ER, REGULAR, PROTEINS"
+    ):
         lookup("CORA")
 
 
@@ -107,7 +147,21 @@ def test_transforms(data_root):
     before = load("MUTAG", data_root, pre_transform=halve)
     assert torch.equal(before[4].x, plain[4].x / 2)
     assert torch.equal(before[4].extra, plain[4].x[:, :1] / 2)
+    assert before.schema == plain.schema, "columns and targets are as they were"
     assert torch.equal(plain.x.sum(1), torch.ones(plain.x.size(0))), "stacked attributes are expanded too"
     part = plain[10:20].copy()
     assert torch.equal(part[3].x, plain[13].x)
     assert part[3].edge_index.dtype == torch.long
+
+
+def test_the_schema_follows_a_pre_transform():
+    def to_ids(data):
+        data.x, data.y = data.x.sum(1).long(), (data.y > 0).long()
+        return data
+
+    plain, changed = (Counting("er", seed=0, graphs=20, pre_transform=change) for change in (None, to_ids))
+    assert (plain.schema.task, plain.schema.in_channels, plain.schema.out_channels) == ("regression", 10, 1)
+    assert (changed.schema.task, changed.schema.in_channels, changed.schema.out_channels) == ("classification", 1, 2)
+    assert changed[3].x.tolist() == plain[3].x.sum(1).tolist(), "not expanded to one-hot columns"
+    (batch,) = Batches(changed, 20)
+    assert torch.equal(batch.x, Batch.from_data_list(list(changed)).x)

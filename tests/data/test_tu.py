@@ -6,6 +6,7 @@ from torch_geometric.datasets import TUDataset
 
 from pggnn import Plan
 from pggnn.data.graphs import Graphs
+from pggnn.data.schema import Schema
 from pggnn.data.tu import TU, read_tu
 
 GIN = "2\n3 5\n0 2 2 1\n1 1 0\n1 1 0\n2 -1\n0 1 1\n4 1 0\n"
@@ -66,6 +67,13 @@ def test_own_format_with_attributes_and_edge_features(tmp_path):
     assert graphs.node["x"].tolist()[0] == [0.5, 1, 1, 0, 0]
     assert graphs.edge["edge_attr"].tolist()[:2] == [[1, 0, 1], [2, 1, 0]]
     assert graphs.graph["y"].tolist() == [[0.5], [1.5]], "graph attributes are regression targets"
+    assert graphs.schema == Schema("graph", "regression", 1, 2, 1, (), (0, 1, 4), (3, 7))
+    (folder / "SET_graph_attributes.txt").write_text("1\n2\n")
+    assert read_tu(folder).schema.task == "regression", "also if they happen to be whole"
+    (folder / "SET_A.txt").write_text("1, 1\n2, 2\n")
+    (folder / "SET_edge_labels.txt").write_text("7\n3\n")
+    (folder / "SET_edge_attributes.txt").write_text("1\n2\n")
+    assert read_tu(folder).checked("a").schema.edge_dim == 0, "no edge is left, so none has features"
 
 
 def test_gin_format_with_attributes_and_isolated_nodes(tmp_path):
@@ -77,7 +85,7 @@ def test_gin_format_with_attributes_and_isolated_nodes(tmp_path):
 def test_self_loops_go_and_degrees_are_features_where_labels_say_nothing(tmp_path):
     graphs = read_tu(write_gin(tmp_path, "1\n3 0\n0 3 0 1 2\n0 1 0\n0 1 0\n"))
     assert graphs.edge_index.tolist() == [[1, 2, 0, 0], [0, 0, 1, 2]]
-    assert (graphs.node["x"].tolist(), graphs.widths) == ([1, 0, 0], {"x": 2})
+    assert (graphs.node["x"].tolist(), graphs.schema.node_labels) == ([1, 0, 0], (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -116,6 +124,7 @@ def test_errors_in_gin_format_name_line_and_cause(text, message, tmp_path):
         ({"graph_indicator": "0\n1\n1\n2\n2\n"}, "line 1: graphs must be numbered"),
         ({"graph_indicator": "1\n1\n1\n2\n999999999\n"}, "names graph 999999999, but 2 have labels"),
         ({"graph_indicator": None}, "SET_graph_indicator.txt is missing beside SET_A.txt"),
+        ({"graph_labels": "1, 2\n3, 4\n"}, r"graph_labels.txt: expected one class in each line, got 2 numbers"),
         ({"graph_labels": None}, "neither SET_graph_labels.txt nor SET_graph_attributes.txt"),
         ({"graph_labels": "1\nx\n"}, r"SET_graph_labels.txt, line 2: b'x' is not a number"),
         ({"node_labels": "1\n"}, "SET_node_labels.txt: 1 lines, expected 5"),

@@ -1,4 +1,4 @@
-"""Checked records → the tensors of a data set, made once for all graphs."""
+"""Checked records of a JSON-lines file → :class:`~pggnn.data.graphs.Graphs`, made once for all of them."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -7,49 +7,46 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
-from pggnn.data.records import Name, Problem, Record
-from pggnn.data.schema import Schema
-
-MOST_BYTES = 16 * 2**30
-"""For the one-hot columns of labels."""
+from pggnn.data.graphs import Graphs, compact, join_columns
+from pggnn.data.records import SPLITS, Record
+from pggnn.data.schema import Name, Schema
 
 
-def assemble(records: list[Record], schema: Schema | None) -> tuple[Data, dict[str, Tensor], Schema]:
-    """All graphs in one ``Data``, where each begins, and what they have in common: the given schema, if any."""
-    nodes = [record.num_nodes for record in records]
+def assemble(place: str, records: list[Record], schema: Schema | None) -> Graphs:
+    """All graphs, with the given schema or one that is found in them; ``place`` is named in errors."""
     listed = np.concatenate([record.edges for record in records])
-    begins = _offsets(len(record.edges) for record in records)
-    directed = np.repeat([record.directed for record in records], np.diff(begins))
+    lengths = [len(record.edges) for record in records]
+    directed = np.repeat([record.directed for record in records], lengths)
     # An edge that is read both ways is followed by its reverse, so that both ends have their edges in the listed order.
     copies = np.where(directed | (listed[:, 0] == listed[:, 1]), 1, 2)
     source = np.repeat(np.arange(len(listed)), copies)
     reverse = np.diff(source, prepend=-1) == 0
     pairs = listed[source]
     pairs[reverse] = pairs[reverse, ::-1]
+    graph_of_edge = np.repeat(np.arange(len(records)), lengths)[source]
 
     schema = schema or _infer(records)
-    x = _columns(records, "x", schema.features, "node_labels", schema.node_labels)
-    edge_attr = _columns(records, "edge_attr", schema.edge_features, "edge_labels", schema.edge_labels)
-    tensors = {"edge_index": torch.from_numpy(np.ascontiguousarray(pairs.T))}
-    slices = {"edge_index": _offsets(copies)[begins]}
-    if x is not None:
-        tensors["x"], slices["x"] = torch.from_numpy(x), _offsets(nodes)
-    if edge_attr is not None:
-        tensors["edge_attr"], slices["edge_attr"] = torch.from_numpy(edge_attr[source]), slices["edge_index"]
-    if records[0].level is not None:
-        tensors["y"] = _targets(records, schema)
-        slices["y"] = _offsets(nodes if schema.level == "node" else [1] * len(records))
-    data = Data(**tensors)
-    if x is None:
-        data.num_nodes = sum(nodes)
-        data._store._num_nodes = nodes  # as PyG's own collate does for graphs without features
-    return data, {key: torch.from_numpy(value) for key, value in slices.items()}, schema
-
-
-def _offsets(lengths: Iterable[int]) -> np.ndarray:
-    return np.cumsum(np.fromiter(chain([0], lengths), np.int64))
+    node, edge = {}, {}
+    if schema.in_channels:
+        node["x"] = _columns(f"{place}: x", records, "x", schema.features, "node_labels", schema.node_labels)
+    if schema.edge_dim:
+        listed_attr = _columns(
+            f"{place}: edge_attr", records, "edge_attr", schema.edge_features, "edge_labels", schema.edge_labels
+        )
+        edge["edge_attr"] = listed_attr[torch.from_numpy(source)]
+    targets = {"y": _targets(records, schema)} if records[0].level is not None else {}
+    positions = {name: [i for i, record in enumerate(records) if record.split == name] for name in SPLITS}
+    return Graphs(
+        torch.tensor([record.num_nodes for record in records]),
+        torch.from_numpy(np.bincount(graph_of_edge, minlength=len(records))),
+        compact(pairs.T),
+        node | (targets if schema.level == "node" else {}),
+        edge,
+        targets if schema.level == "graph" else {},
+        schema,
+        {name: torch.tensor(found) for name, found in positions.items() if found},
+    ).checked(place)
 
 
 def _infer(records: list[Record]) -> Schema:
@@ -87,23 +84,12 @@ def _numbers(groups: Iterable[Sequence[Name] | None], names: tuple[Name, ...]) -
 
 
 def _columns(
-    records: list[Record], features: str, width: int, labels: str, names: tuple[Name, ...]
-) -> np.ndarray | None:
-    blocks = []
-    if width:
-        given = [part for record in records if (part := getattr(record, features)) is not None and len(part)]
-        blocks.append(np.concatenate([np.empty((0, width), np.float32), *given]))
-    if names:
-        codes = _numbers((getattr(record, labels) for record in records), names)
-        if (size := 4 * len(codes) * len(names)) > MOST_BYTES:
-            raise Problem(
-                f"{labels}: {len(names)} different labels on {len(codes)} nodes or edges would need {size >> 30} GiB "
-                f"as one-hot columns; labels should be few, other numbers belong in {features}"
-            )
-        one_hot = np.zeros((len(codes), len(names)), np.float32)
-        one_hot[np.arange(len(codes)), codes] = 1
-        blocks.append(one_hot)
-    return np.concatenate(blocks, axis=1) if blocks else None
+    place: str, records: list[Record], features: str, width: int, labels: str, names: tuple[Name, ...]
+) -> Tensor:
+    given = [part for record in records if (part := getattr(record, features)) is not None and len(part)]
+    rows = np.concatenate([np.empty((0, width), np.float32), *given]) if width else None
+    ids = [(_numbers((getattr(record, labels) for record in records), names), len(names))] if names else []
+    return join_columns(place, rows, ids)
 
 
 def _targets(records: list[Record], schema: Schema) -> Tensor:

@@ -19,7 +19,7 @@ class Batches:
     batches are gathered on the device where the storage lies, without waiting for it except in :meth:`Plan.build`.
 
     Args:
-        dataset: Any in-memory data set of PyG with ``x`` and ``edge_index``; not one with a ``transform``.
+        dataset: Any in-memory data set of PyG with ``edge_index``; not one with a ``transform``.
         batch_size: Graphs in a batch; the last may have fewer.
         shuffle: A fresh order in each pass.
         seed: Seed of the orders; equal seeds give equal passes on every machine.
@@ -42,7 +42,6 @@ class Batches:
             raise ValueError("a transform acts on single graphs, which are never made here; give it as pre_transform")
         graphs = Graphs.of(dataset)
         self.batch_size, self.shuffle, self.plan = batch_size, shuffle, plan
-        self.flow: str = getattr(dataset, "flow", "source_to_target")
         self.generator = torch.Generator().manual_seed(seed)
         self.index = torch.as_tensor(dataset.indices(), dtype=torch.long)
         self._empty = Batch(_base_cls=Data)
@@ -80,13 +79,15 @@ class Batches:
         select = {"node": rows[0], "edge": rows[1], "graph": on_device}
         values = {"edge_index": edge_index}
         for level, name, stored in graphs.attributes():
-            values[name] = expand(name, stored.index_select(0, select[level]), graphs.widths)
+            values[name] = expand(name, stored.index_select(0, select[level]), graphs.schema.widths)
         values |= {"batch": member[0], "ptr": ptr}
         batch = copy(self._empty)  # making one anew costs as much as filling it
         batch.update(values)
+        if "x" not in graphs.node:
+            batch.num_nodes, batch._store._num_nodes = totals[0], counts[0].tolist()
         self._remember(batch, ptr_of)
         if self.plan:
-            batch.plan = Plan.build(edge_index, totals[0], self.flow)
+            batch.plan = Plan.build(edge_index, totals[0], graphs.schema.flow)
         return batch
 
     def _remember(self, batch: Batch, pointers: Tensor) -> None:

@@ -9,6 +9,7 @@ from pggnn.data.archives import read_file
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.graph6 import decode
 from pggnn.data.graphs import Graphs, compact
+from pggnn.data.schema import Schema
 
 FILE = "brec/brec_pairs.tsv"
 VERSION = "brec 1"
@@ -55,5 +56,6 @@ def read_brec(path: Path) -> Graphs:
         torch.tensor([graph.num_edges for graph in graphs], dtype=torch.long),
         compact(np.concatenate([np.empty((2, 0), np.int64), *(graph.edge_index.numpy() for graph in graphs)], axis=1)),
         {"x": torch.ones(int(nodes.sum()), 1, dtype=torch.uint8)},
+        schema=Schema(features=1),
         graph={"family": torch.tensor(family, dtype=torch.long)},
     )

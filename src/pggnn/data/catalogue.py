@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pggnn.data.dataset import GraphDataset
+    from pggnn.data.graphs import Graphs
 
 
 @dataclass(frozen=True)
@@ -102,16 +103,52 @@ CATALOGUE: dict[str, Entry] = {
 
 def lookup(name: str) -> tuple[str, Entry]:
     """Name and entry of a data set, whatever the case and hyphens of ``name``; ``IMDB-B`` and ``IMDB-M`` are known."""
-    plain = name.upper().replace("-", "").replace("_", "")
-    plain = {"IMDBB": "IMDBBINARY", "IMDBM": "IMDBMULTI"}.get(plain, plain)
+    plain = _plain(name)
     if plain not in CATALOGUE:
-        raise ValueError(f"no data set is named {name!r}; there are {', '.join(CATALOGUE)}")
+        raise ValueError(f"no data set or file is named {name!r}; the data sets are {', '.join(CATALOGUE)}")
     return plain, CATALOGUE[plain]
 
 
+def is_own(name: str) -> bool:
+    """Whether this is the path of one's own graphs, not the name of a data set."""
+    return _plain(name) not in CATALOGUE and Path(name).exists()
+
+
 def load(name: str, root: str | Path | None = None, **options: Any) -> "GraphDataset":
-    """The data set of that name; ``options`` go to its class (``split=``, ``task=``, ``transform=``, …)."""
-    entry = lookup(name)[1]
-    module, _, cls = entry.loader.partition(":")
-    dataset: GraphDataset = getattr(import_module(module), cls)(**entry.arguments, root=root, **options)
+    """The data set of that name, or the graphs of one's own file or folder.
+
+    Args:
+        name: A key of :data:`CATALOGUE`, or a path: a JSON-lines file, or a zip or folder in TU's or GIN's format.
+        root: Data root, for the data sets.
+        options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (JSON lines), …
+    """
+    dataset: GraphDataset
+    if not is_own(name):
+        entry = lookup(name)[1]
+        module, _, cls = entry.loader.partition(":")
+        dataset = getattr(import_module(module), cls)(**entry.arguments, root=root, **options)
+    elif _in_tu_format(Path(name)):
+        dataset = import_module("pggnn.data.dataset").GraphDataset(read_own(name), **options)
+    else:
+        dataset = import_module("pggnn.data.jsonl").load_jsonl(name, **options)
     return dataset
+
+
+def read_own(path: str | Path) -> "Graphs":
+    """One's own graphs, checked: a JSON-lines file, or a zip or folder in TU's or GIN's format."""
+    if _in_tu_format(Path(path)):
+        from pggnn.data.tu import read_tu
+
+        return read_tu(path).checked(str(path))
+    from pggnn.data.jsonl import read_jsonl
+
+    return read_jsonl(path)[0]
+
+
+def _in_tu_format(path: Path) -> bool:
+    return path.is_dir() or path.suffix.lower() == ".zip"
+
+
+def _plain(name: str) -> str:
+    plain = name.upper().replace("-", "").replace("_", "")
+    return {"IMDBB": "IMDBBINARY", "IMDBM": "IMDBMULTI"}.get(plain, plain)

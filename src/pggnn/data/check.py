@@ -7,10 +7,12 @@ from textwrap import fill
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.utils import is_undirected
 
-from pggnn.data.jsonl import JsonGraphs, load_jsonl
-from pggnn.data.records import Name, describe
+from pggnn.data.catalogue import read_own
+from pggnn.data.graphs import Graphs
+from pggnn.data.records import describe
+from pggnn.data.schema import Name
 from pggnn.orderings import Reading
 
 MOST_NAMES = 8
@@ -39,36 +41,32 @@ class Summary:
 
 
 def check(path: str | Path) -> Summary:
-    """Reads a file and sums it up; what is wrong with it is a :class:`pggnn.data.jsonl.InvalidFile`."""
-    if Path(path).is_dir():
-        raise ValueError(f"{path} is a folder; expected a file with one graph per line")
-    return summarize(load_jsonl(path))
+    """Reads a JSON-lines file, or a zip or folder in TU's or GIN's format, and sums it up; errors say what is wrong."""
+    return summarize(read_own(path))
 
 
-def summarize(graphs: JsonGraphs) -> Summary:
-    """Sizes, features, targets and cost of the whole data set."""
-    whole, slices, schema = graphs._data, graphs.slices, graphs.schema
-    assert isinstance(whole, Data) and slices is not None
-    count, edges = len(graphs), slices["edge_index"].diff()
-    nodes = slices["x"].diff() if "x" in slices else torch.tensor(whole._store._num_nodes)
-    edge_index = whole.edge_index + (nodes.cumsum(0) - nodes).repeat_interleave(edges)
-    degree = torch.bincount(edge_index[1], minlength=int(nodes.sum()))
+def summarize(graphs: Graphs) -> Summary:
+    """Sizes, features, targets and cost of all graphs."""
+    nodes, edges, schema = graphs.nodes, graphs.edges, graphs.schema
+    count, (edge_index, _) = len(graphs), graphs.batched_edges()
+    around = edge_index[1 if schema.flow == "source_to_target" else 0]
+    degree = torch.bincount(around, minlength=int(nodes.sum()))
     hints = []
 
     parts = ", ".join(f"{name} {len(places):,}" for name, places in graphs.splits.items())
-    ways = "counting both directions" if _symmetric(edge_index, len(degree)) else "directed"
+    ways = "counting both directions" if is_undirected(edge_index, num_nodes=len(degree)) else "directed"
     topics = {
         "graphs": f"{count:,}" + (f" ({parts})" if parts else ", no split given"),
         "nodes": f"{len(degree):,} in all, {_spread(nodes)} a graph",
-        "edges": f"{whole.num_edges:,} in all, {_spread(edges)} a graph, {ways}",
+        "edges": f"{edge_index.size(1):,} in all, {_spread(edges)} a graph, {ways}",
         "neighbours": f"{_spread(degree)} a node, {int((degree == 0).sum()):,} nodes without any",
-        "node features": _columns(schema.features, "x", schema.node_labels, "node_labels"),
+        "node features": _columns(schema.features, "x", schema.node_labels, _origin(graphs, degree)),
         "edge features": _columns(schema.edge_features, "edge_attr", schema.edge_labels, "edge_labels"),
-        "task": "none: there is no y and no node_y",
+        "task": "none: there are no targets",
     }
-    if schema.task is not None:
-        assert isinstance(whole.y, Tensor)
-        topics["task"] = f"{schema.level} {schema.task}, {_describe_targets(whole.y, schema.classes, schema.width)}"
+    y = (graphs.node if schema.level == "node" else graphs.graph).get("y")
+    if y is not None:
+        topics["task"] = f"{schema.level} {schema.task}, {_describe_targets(y, schema.classes, schema.width)}"
     if not schema.in_channels:
         hints.append("Without features the layer sees no more than a GIN does; give x or node_labels if you can.")
     if len(schema.classes) > MANY_CLASSES and all(isinstance(name, int) for name in schema.classes):
@@ -99,9 +97,12 @@ def _steps(degree: Tensor, limit: int | None) -> Tensor:
     return steps
 
 
-def _symmetric(edge_index: Tensor, nodes: int) -> bool:
-    there, back = edge_index[0] * nodes + edge_index[1], edge_index[1] * nodes + edge_index[0]
-    return torch.equal(there.sort().values, back.sort().values)
+def _origin(graphs: Graphs, degree: Tensor) -> str:
+    """Where one-hot columns of nodes come from: in TU's and GIN's formats degrees stand in for labels."""
+    names, ids = graphs.schema.node_labels, graphs.node.get("x")
+    if ids is None or ids.dim() > 1 or not all(isinstance(name, int) and 0 <= name <= len(degree) for name in names):
+        return "node_labels"
+    return "degrees" if torch.equal(torch.tensor(names)[ids.long()], degree) else "node_labels"
 
 
 def _spread(sizes: Tensor) -> str:

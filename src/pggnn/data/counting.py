@@ -11,6 +11,7 @@ from pggnn.data.archives import MOST_BYTES, need, read_npz
 from pggnn.data.counts import four_cliques, triangles
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.graphs import Graphs, compact, starts
+from pggnn.data.schema import Schema
 
 REGULAR = ((10, 6), (15, 6), (20, 5), (30, 5))
 """The (nodes, degree) pairs of the paper's random regular graphs."""
@@ -92,7 +93,8 @@ def from_adjacency(adjacency: Tensor, nodes: Tensor, splits: dict[str, Tensor] |
     counts = {name: count(edge_index + ptr[graph], ptr) for name, count in TASKS.items()}
     return Graphs(
         nodes, torch.bincount(graph, minlength=len(nodes)), edge_index.to(torch.uint8),
-        {"x": adjacency[inside].to(torch.uint8), **counts}, splits=splits or {},
+        {"x": adjacency[inside].to(torch.uint8), **counts},
+        schema=Schema("node", "regression", features=adjacency.size(1)), splits=splits or {},
     )  # fmt: skip
 
 

@@ -1,13 +1,15 @@
 """The base of all data sets: PyG's ``InMemoryDataset`` over compact storage that is cached without pickles."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from pggnn.data.graphs import Graphs, expand
+from pggnn.data.graphs import LAYOUT, Graphs, expand, infer_schema
+from pggnn.data.schema import Name, Schema
 from pggnn.data.store import cached, data_root, find
 
 Transform = Callable[[Data], Data] | None
@@ -27,8 +29,12 @@ class GraphDataset(InMemoryDataset):
         pre_transform: Applied once to each graph when the data set is made. It is not cached on disk.
     """
 
-    flow = "source_to_target"
-    """Which side of an edge is the neighbour, for :meth:`pggnn.Plan.build`; on undirected graphs both choices agree."""
+    schema: Schema
+    """What a model reads and has to give: task, level, channels, names of classes and labels, flow."""
+    splits: dict[str, Tensor]
+    """Numbers of the graphs of each split that the set has: ``dataset[dataset.splits["train"]]``."""
+    ids: list[Name] | None = None
+    """Names of all graphs of the file, whatever the split, where it has any."""
 
     def __init__(
         self,
@@ -41,12 +47,12 @@ class GraphDataset(InMemoryDataset):
     ) -> None:
         self.file = file
         super().__init__(str(data_root(root)), transform, pre_transform)
-        self.widths = graphs.widths
-        self.splits = graphs.splits
+        self.schema, self.splits = graphs.schema, graphs.splits
         self._data, self.slices = graphs.to_pyg()
         if pre_transform is not None:
             made = [pre_transform(self.get(i)) for i in range(len(graphs))]
             self.data, self.slices = self.collate(made)
+            self.schema = _refit(self)
         if split is not None:
             if split not in self.splits:
                 raise ValueError(f"split must be {self._choices()} or None, got {split!r}")
@@ -54,6 +60,11 @@ class GraphDataset(InMemoryDataset):
 
     def _choices(self) -> str:
         return ", ".join(f'"{name}"' for name in self.splits) or "left out (this set has no published split)"
+
+    @property
+    def num_classes(self) -> int:
+        """Numbers that a model has to give for each graph or node, as elsewhere in PyG."""
+        return self.schema.out_channels
 
     @property
     def raw_dir(self) -> str:
@@ -75,7 +86,7 @@ class GraphDataset(InMemoryDataset):
         return data
 
     def _expand(self, name: str, value: Any) -> Any:
-        return expand(name, value, self.widths) if isinstance(value, Tensor) else value
+        return expand(name, value, self.schema.widths) if isinstance(value, Tensor) else value
 
     def __getattr__(self, key: str) -> Any:
         value = super().__getattr__(key)
@@ -85,4 +96,16 @@ class GraphDataset(InMemoryDataset):
 def load_graphs(file: str, root: str | Path | None, version: str, read: Callable[[Path], Graphs]) -> Graphs:
     """The graphs of a raw file under the data root, read and checked once, then cached."""
     path = find(file, root)
-    return Graphs.from_arrays(cached(path, version, lambda: read(path).checked(str(path)).to_arrays()))
+    return Graphs.from_arrays(cached(path, f"{version}, {LAYOUT}", lambda: read(path).checked(str(path)).to_arrays()))
+
+
+def _refit(dataset: GraphDataset) -> Schema:
+    """The schema of transformed graphs: names are kept where the shapes they belong to are the same."""
+    old, graphs = dataset.schema, Graphs.of(dataset)
+    new = replace(infer_schema(graphs.node, graphs.edge, graphs.graph), flow=old.flow)
+    dense = all(value.dim() > 1 for _, name, value in graphs.attributes() if name in old.widths)
+    return old if dense and _facts(new) == _facts(old) else new
+
+
+def _facts(schema: Schema) -> tuple[Any, ...]:
+    return schema.level, schema.task, schema.in_channels, schema.edge_dim, schema.out_channels

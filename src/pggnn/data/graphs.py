@@ -1,7 +1,7 @@
 """Many graphs end to end in a few tensors: how data sets are read, checked, cached and batched."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,17 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
+from pggnn.data.schema import Schema
+
 LEVELS = ("node", "edge", "graph")
 MOST = 2**31 - 1
 """The most nodes or edges of one graph."""
+MOST_ONE_HOT = 2**32
+"""Bytes that one-hot columns may take: those of a graph, or of all graphs where features stand beside them."""
+MOST_CLASSES = 2**16
+"""Larger whole numbers as targets are taken for quantities, in data sets that do not say."""
+LAYOUT = "graphs 2"
+"""Version of :meth:`Graphs.to_arrays`, for the cache."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +41,8 @@ class Graphs:
     """Attributes of edges: ``edge_attr``."""
     graph: dict[str, Tensor] = field(default_factory=dict)
     """Attributes of graphs: ``y`` where graphs are labelled."""
-    widths: dict[str, int] = field(default_factory=dict)
-    """Number of one-hot columns of the attributes that are stored as ids."""
+    schema: Schema = field(default_factory=Schema)
+    """What they have in common; :attr:`Schema.widths` are the attributes that are stored as ids."""
     splits: dict[str, Tensor] = field(default_factory=dict)
     """Published splits, as indices of graphs."""
 
@@ -59,18 +67,19 @@ class Graphs:
                 raise ValueError(f"{place}: graph {graph} has {int(counts[graph])} {name}, expected 0 to {MOST}")
             if total is not None and int(counts.sum()) != total:
                 raise ValueError(f"{place}: the graphs have {int(counts.sum())} {name} together, but {total} are given")
-        totals = {"node": int(self.nodes.sum()), "edge": int(self.edges.sum()), "graph": len(self)}
+        sizes = {"node": self.nodes, "edge": self.edges, "graph": torch.ones_like(self.nodes)}
+        ranges = self.schema.widths | ({"y": len(self.schema.classes)} if self.schema.classes else {})
         for level, name, value in self.attributes():
-            if value.size(0) != totals[level]:
-                raise ValueError(f"{place}: {name} has {value.size(0)} rows for {totals[level]} {level}s")
-            if (
-                name in self.widths
-                and value.numel()
-                and not 0 <= int(value.min()) <= int(value.max()) < self.widths[name]
-            ):
+            if value.size(0) != (total := int(sizes[level].sum())):
+                raise ValueError(f"{place}: {name} has {value.size(0)} rows for {total} {level}s")
+            if name not in ranges or value.numel() == 0:
+                continue
+            if not 0 <= int(value.min()) <= int(value.max()) < ranges[name]:
                 raise ValueError(
-                    f"{place}: {name} goes from {value.min()} to {value.max()}, expected 0 to {self.widths[name] - 1}"
+                    f"{place}: {name} goes from {value.min()} to {value.max()}, expected 0 to {ranges[name] - 1}"
                 )
+            if name != "y":
+                _check_one_hot(f"{place}: {name}", int(sizes[level].max()), ranges[name])
         limit = self.nodes.to(torch.int32).repeat_interleave(self.edges)
         bad = ((self.edge_index < 0) | (self.edge_index >= limit)).any(0)
         if bad.any():
@@ -95,8 +104,17 @@ class Graphs:
         parts = {level: {k: v[slice(*bounds[level])] for k, v in getattr(self, level).items()} for level in LEVELS}
         return Graphs(
             self.nodes[first:last], self.edges[first:last], self.edge_index[:, slice(*bounds["edge"])],
-            node=parts["node"], edge=parts["edge"], graph=parts["graph"], widths=self.widths,
+            node=parts["node"], edge=parts["edge"], graph=parts["graph"], schema=self.schema,
         )  # fmt: skip
+
+    def without_loops(self) -> "Graphs":
+        """The same graphs without edges from a node to itself."""
+        kept = self.edge_index[0] != self.edge_index[1]
+        if bool(kept.all()):
+            return self
+        edges = starts(kept.long())[starts(self.edges)].diff()
+        edge = {name: value[kept] for name, value in self.edge.items()}
+        return replace(self, edges=edges, edge_index=self.edge_index[:, kept], edge=edge)
 
     def batched_edges(self) -> tuple[Tensor, Tensor]:
         """``edge_index`` with ids counted over all graphs, int64, and ``ptr``, the first node of each graph."""
@@ -110,14 +128,17 @@ class Graphs:
         slices = {"edge_index": pointers["edge"]}
         for level, name, value in self.attributes():
             data[name], slices[name] = value, pointers[level]
+        if "x" not in self.node:
+            data.num_nodes = int(self.nodes.sum())
+            data._store._num_nodes = self.nodes.tolist()  # as PyG's own collate does
         return data, slices
 
     @classmethod
     def of(cls, dataset: InMemoryDataset) -> "Graphs":
-        """The storage of any in-memory data set of PyG that has ``x`` and ``edge_index``."""
+        """The storage of all graphs of any in-memory data set of PyG; a schema is inferred where it has none."""
         data = dataset._data
-        if data is None or "x" not in data or "edge_index" not in data:
-            raise ValueError(f"{dataset!r} has no x or no edge_index")
+        if data is None or "edge_index" not in data:
+            raise ValueError(f"{dataset!r} has no edge_index")
         if dataset.slices is None:
             tensors = {name: value for name, value in data.to_dict().items() if isinstance(value, Tensor)}
             ends = {name: value.size(data.__cat_dim__(name, value)) for name, value in tensors.items()}
@@ -126,40 +147,46 @@ class Graphs:
             tensors = {name: data[name] for name in dataset.slices if isinstance(data[name], Tensor)}
             slices = dataset.slices
         counts = {name: slices[name].diff() for name in tensors}
-        nodes, edges = counts["x"], counts["edge_index"]
+        edges = counts["edge_index"]
+        listed = getattr(data._store, "_num_nodes", None) or [data.num_nodes]
+        nodes = counts["x"] if "x" in counts else torch.tensor(listed)
+        if len(nodes) != len(edges):
+            raise ValueError(f"{dataset!r} has neither x nor num_nodes in each of its graphs")
+        schema: Schema | None = getattr(dataset, "schema", None)
         found: dict[str, dict[str, Tensor]] = {level: {} for level in LEVELS}
         for name, value in tensors.items():
             if name == "edge_index":
                 continue
             likely = "edge" if name.startswith("edge") else "node" if name in ("x", "pos") else "graph"
-            fits = {"node": nodes, "edge": edges, "graph": torch.ones_like(nodes)}
-            level = next((one for one in (likely, *LEVELS[::-1]) if torch.equal(counts[name], fits[one])), None)
+            if name == "y" and schema is not None and schema.level is not None:
+                likely = schema.level
+            fits = {"graph": torch.ones_like(nodes), "node": nodes, "edge": edges}
+            level = next((one for one in (likely, *fits) if torch.equal(counts[name], fits[one])), None)
             if level is None:
                 raise ValueError(f"attribute {name!r} of {dataset!r} has one row for neither nodes, edges nor graphs")
             found[level][name] = value
-        return cls(
-            nodes, edges, data.edge_index, found["node"], found["edge"], found["graph"], getattr(dataset, "widths", {})
-        )
+        schema, splits = schema or infer_schema(**found), getattr(dataset, "splits", {})
+        return cls(nodes, edges, data.edge_index, found["node"], found["edge"], found["graph"], schema, splits)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """As arrays with flat names, for the cache."""
         arrays = {"nodes": self.nodes, "edges": self.edges, "edge_index": self.edge_index}
         arrays |= {f"{level}.{name}": value for level, name, value in self.attributes()}
-        arrays |= {f"width.{name}": torch.tensor(width) for name, width in self.widths.items()}
         arrays |= {f"split.{name}": index for name, index in self.splits.items()}
-        return {name: value.contiguous().numpy() for name, value in arrays.items()}
+        schema = {"schema": np.array(self.schema.to_json())}
+        return {name: value.contiguous().numpy() for name, value in arrays.items()} | schema
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Graphs":
         """The reverse of :meth:`to_arrays`."""
-        groups: dict[str, dict[str, Any]] = {group: {} for group in (*LEVELS, "width", "split")}
+        groups: dict[str, dict[str, Any]] = {group: {} for group in (*LEVELS, "split")}
         for name, array in arrays.items():
             group, dot, key = name.partition(".")
             if dot:
                 groups[group][key] = torch.from_numpy(array)
-        widths = {name: int(width) for name, width in groups["width"].items()}
+        schema = Schema.from_json(arrays["schema"].item())
         nodes, edges, edge_index = (torch.from_numpy(arrays[name]) for name in ("nodes", "edges", "edge_index"))
-        return cls(nodes, edges, edge_index, groups["node"], groups["edge"], groups["graph"], widths, groups["split"])
+        return cls(nodes, edges, edge_index, groups["node"], groups["edge"], groups["graph"], schema, groups["split"])
 
 
 def starts(counts: Tensor) -> Tensor:
@@ -175,6 +202,46 @@ def expand(name: str, value: Tensor, widths: Mapping[str, int]) -> Tensor:
     if name == "edge_index":
         return value.long()
     return value.float() if name in ("x", "edge_attr") else value
+
+
+def join_columns(place: str, features: np.ndarray | None, labels: Sequence[tuple[np.ndarray, int]]) -> Tensor:
+    """Features, then one-hot columns of each pair of ids and their number; labels that stand alone stay ids."""
+    if features is None and len(labels) == 1:
+        return compact(labels[0][0])
+    columns = [] if features is None else [torch.from_numpy(features).float()]
+    if labels:
+        _check_one_hot(place, len(labels[0][0]), sum(count for _, count in labels))
+    columns += [torch.nn.functional.one_hot(torch.from_numpy(ids), count).float() for ids, count in labels]
+    return torch.cat(columns, dim=1)
+
+
+def _check_one_hot(place: str, rows: int, labels: int) -> None:
+    if 4 * rows * labels > MOST_ONE_HOT:
+        raise ValueError(
+            f"{place}: {labels:,} different labels on {rows:,} nodes or edges would take {4 * rows * labels >> 30} GiB "
+            "as one-hot columns; labels should be few, other numbers are features"
+        )
+
+
+def infer_schema(node: dict[str, Tensor], edge: dict[str, Tensor], graph: dict[str, Tensor]) -> Schema:
+    """What tensors alone tell: whole numbers are classes if each graph or node has one, features if in ``x``."""
+    features, edge_features = (
+        0 if value is None else value.size(1) if value.dim() > 1 else 1
+        for value in (node.get("x"), edge.get("edge_attr"))
+    )
+    level = "node" if "y" in node else "graph" if "y" in graph else None
+    if level is None:
+        return Schema(features=features, edge_features=edge_features)
+    y = (node if level == "node" else graph)["y"]
+    width = y[0].numel() if y.dim() > 1 and len(y) else None
+    task, classes = "regression", 0
+    if not y.is_floating_point() and y.numel():
+        low, high = int(y.min()), int(y.max())
+        if width is None and 0 <= low <= high < MOST_CLASSES:
+            task, classes = "classification", high + 1
+        elif width is not None and 0 <= low <= high <= 1:
+            task = "multilabel"
+    return Schema(level, task, width, features, edge_features, tuple(range(classes)))
 
 
 def compact(ids: np.ndarray) -> Tensor:

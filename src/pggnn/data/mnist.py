@@ -8,6 +8,7 @@ import torch
 from pggnn.data.archives import need, read_npz
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.graphs import Graphs, compact
+from pggnn.data.schema import Schema
 
 FILE = "mnist/mnist75sp.npz"
 VERSION = "mnist 1"
@@ -18,14 +19,12 @@ class MNIST(GraphDataset):
     """70,000 digits; ``x`` is mean intensity, row and column of a superpixel, scaled to 0 … 1.
 
     Graphs are directed. A node's neighbours are the heads of its 8 outgoing edges, so layers and plans need
-    ``flow="target_to_source"``, which :attr:`flow` says.
+    ``flow="target_to_source"``, which the schema says.
 
     Args:
         root, split, transform, pre_transform: See :class:`GraphDataset`; the first 5,000 graphs validate, the next
             55,000 train, the last 10,000 test.
     """
-
-    flow = "target_to_source"
 
     def __init__(
         self,
@@ -58,5 +57,8 @@ def read_mnist(path: Path) -> Graphs:
         edge_index,
         {"x": torch.from_numpy(x)},
         graph={"y": torch.from_numpy(y.astype(np.int64))},
+        schema=Schema(
+            "graph", "classification", features=x.shape[1], classes=tuple(range(10)), flow="target_to_source"
+        ),
         splits={name: torch.arange(min(a, count), min(max(a, b), count)) for name, (a, b) in bounds.items()},
     )

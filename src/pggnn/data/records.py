@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from pggnn.data.schema import Name
+
 KEYS = ("id", "num_nodes", "x", "node_labels", "edges", "edge_attr", "edge_labels", "directed", "y", "node_y", "split")
 SPLITS = ("train", "val", "test")
 OTHER_NAMES = {
@@ -25,8 +27,6 @@ MOST_NODES = 50_000_000
 """In one file; so that a few digits in it cannot ask for all of the memory."""
 LARGEST = float(np.finfo(np.float32).max)
 NAMES = {bool: "true or false", str: "text", list: "a list", dict: "an object", type(None): "null"}
-
-Name = str | int
 
 
 class Problem(ValueError):
@@ -51,29 +51,6 @@ class Record:
     """Of all nodes, or of the graph; with several a node or graph, those of one follow each other."""
     width: int | None = None
     """How many targets a node or graph has; None where ``y`` is one value rather than a list."""
-
-    def outline(self) -> dict[str, str]:
-        """In words, what must be the same for all graphs of a file; nothing of edges where there are none."""
-        target = "a single value" if self.width is None else f"a list of {self.width}"
-        said = {
-            "id": "none" if self.id is None else "one",
-            "split": "none" if self.split is None else "one",
-            "x": "none" if self.x is None else f"width {self.x.shape[1]}",
-            "node_labels": kind_of_labels(self.node_labels),
-            "y": f"{target}, {kind_of_labels(self.targets)}" if self.level == "graph" else "none",
-            "node_y": f"{target}, {kind_of_labels(self.targets)}" if self.level == "node" else "none",
-        }
-        if len(self.edges):
-            said["edge_attr"] = "none" if self.edge_attr is None else f"width {self.edge_attr.shape[1]}"
-            said["edge_labels"] = kind_of_labels(self.edge_labels)
-        return said
-
-
-def kind_of_labels(labels: list[Any] | None) -> str:
-    """Text or numbers, which cannot be mixed."""
-    if not labels:
-        return "none"
-    return "text" if isinstance(labels[0], str) else "numbers"
 
 
 def read_line(line: bytes) -> dict[str, Any]:

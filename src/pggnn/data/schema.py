@@ -1,28 +1,33 @@
-"""What the graphs of a person's own file have in common, and how their labels and classes are numbered."""
+"""What the graphs of a data set have in common: what a model reads, what it has to give, and the names of both."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
 
-from pggnn.data.records import Name, Record, describe, kind_of_labels
+Name = str | int
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What the graphs of a file have in common. Kept with a model, it lets later files be read as the first one was."""
+    """What a model needs to know of a data set. Kept with it, it lets later files be read as the first one was."""
 
-    level: str | None
-    """``"graph"`` or ``"node"``, whose targets these are; None where the file has none."""
-    task: str | None
+    level: str | None = None
+    """``"graph"`` or ``"node"``, whose targets ``y`` are; None where there are none."""
+    task: str | None = None
     """``"classification"``, ``"regression"`` or ``"multilabel"``: several yes-or-no targets."""
-    width: int | None
+    width: int | None = None
     """Length of the lists of targets; None where a target is one value."""
-    features: int
+    features: int = 0
     """Columns of ``x`` before those of the node labels."""
-    edge_features: int
+    edge_features: int = 0
     """Columns of ``edge_attr`` before those of the edge labels."""
     classes: tuple[Name, ...] = ()
     """Class ``i`` of ``y`` is called ``classes[i]`` in the file; likewise the labels, each a one-hot column."""
     node_labels: tuple[Name, ...] = ()
     edge_labels: tuple[Name, ...] = ()
+    flow: str = "source_to_target"
+    """Which side of an edge is the neighbour, for layers and plans; on undirected graphs both choices agree."""
 
     @property
     def in_channels(self) -> int:
@@ -39,31 +44,18 @@ class Schema:
         """Numbers that a model has to give for each graph or node."""
         return len(self.classes) or self.width or 1
 
-    def outline(self) -> dict[str, str]:
-        """What :meth:`Record.outline` says of graphs like these."""
-        width = "a single value" if self.width is None else f"a list of {self.width}"
-        target = f"{width}, {kind_of_labels([*self.classes] or [0])}"
-        return {
-            "x": f"width {self.features}" if self.features else "none",
-            "node_labels": kind_of_labels([*self.node_labels]),
-            "edge_attr": f"width {self.edge_features}" if self.edge_features else "none",
-            "edge_labels": kind_of_labels([*self.edge_labels]),
-            "y": target if self.level == "graph" else "none",
-            "node_y": target if self.level == "node" else "none",
-        }
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        """One-hot columns of ``x`` and ``edge_attr`` where labels stand alone: these may be stored as ids."""
+        found = {"x": (self.features, self.node_labels), "edge_attr": (self.edge_features, self.edge_labels)}
+        return {name: len(labels) for name, (features, labels) in found.items() if labels and not features}
 
-    def unknown(self, record: Record) -> list[str]:
-        """Labels and classes of a graph that have no number here, as problems."""
-        classes: tuple[Name, ...] = (0, 1) if self.task == "multilabel" else self.classes
-        problems = []
-        for key, found, names in (
-            ("node_labels", record.node_labels, self.node_labels),
-            ("edge_labels", record.edge_labels, self.edge_labels),
-            ("y" if self.level == "graph" else "node_y", record.targets if classes else None, classes),
-        ):
-            known = set(names)
-            strange = [label for label in dict.fromkeys(found or ()) if isinstance(label, float) or label not in known]
-            if strange:
-                some = ", ".join(map(describe, names[:5])) + ", …" * (len(names) > 5)
-                problems.append(f"{key}: {describe(strange[0])} is not among the known: {some}")
-        return problems
+    def to_json(self) -> str:
+        """As text, for caches and checkpoints."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Schema":
+        """The reverse of :meth:`to_json`."""
+        fields: dict[str, Any] = json.loads(text)
+        return cls(**fields | {key: tuple(value) for key, value in fields.items() if isinstance(value, list)})

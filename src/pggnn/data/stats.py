@@ -56,7 +56,7 @@ def statistics(name: str, root: str | Path | None = None) -> dict[str, float]:
 
     def build() -> dict[str, np.ndarray]:
         dataset = load(name, root)
-        found = describe(Graphs.of(dataset), directed=dataset.flow == "target_to_source")
+        found = describe(Graphs.of(dataset), directed=dataset.schema.flow == "target_to_source")
         return {key: np.array(value) for key, value in found.items()}
 
     version = f"{VERSION} of {import_module(entry.loader.partition(':')[0]).VERSION}"

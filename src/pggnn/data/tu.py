@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.archives import MOST_BYTES, read_file, read_zip
+from pggnn.data.archives import read_file, read_zip
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
-from pggnn.data.graphs import Graphs, compact
+from pggnn.data.graphs import Graphs, compact, join_columns
+from pggnn.data.schema import Name, Schema
 from pggnn.data.splits import gin_folds, stratified_folds
 from pggnn.data.store import data_root, find
 from pggnn.data.text import check_finite, parse_numbers, ranges, whole
@@ -134,7 +135,7 @@ def _read_gin_format(place: str, text: bytes) -> Graphs:
         )
     # plans number a node's neighbours by the order of its incoming edges
     return _assemble(
-        sizes, np.repeat(graph_of_node, degrees), np.stack([neighbours, center]), heads[:, 1], tags, attributes
+        place, sizes, np.repeat(graph_of_node, degrees), np.stack([neighbours, center]), heads[:, 1], tags, attributes
     )
 
 
@@ -157,7 +158,7 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
             raise ValueError(f"{place}: {len(found)} lines, expected {rows}")
         if kind.endswith("attributes"):
             check_finite(place, found, np.arange(len(found)))
-            return found
+            return found.astype(np.float64)
         return whole(place, found, np.arange(len(found))[:, None])
 
     indicator = table("graph_indicator", needed=True)
@@ -177,6 +178,8 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
         raise ValueError(f"{path}: {name}_graph_indicator.txt: there are no nodes in it")
     y = table("graph_labels")
     targets = table("graph_attributes", None if y is None else len(y))
+    if y is not None and y.shape[1] > 1:
+        raise ValueError(f"{path}: {name}_graph_labels.txt: expected one class in each line, got {y.shape[1]} numbers")
     graphs = len(y) if y is not None else len(targets) if targets is not None else None
     if graphs is None:
         raise ValueError(f"{path}: neither {name}_graph_labels.txt nor {name}_graph_attributes.txt is there")
@@ -201,12 +204,13 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
     order = np.argsort(graph_of_edge, kind="stable")
     local = edges - (np.cumsum(sizes) - sizes)[graph_of_edge][:, None]
     return _assemble(
-        sizes, graph_of_edge[order], local[order].T, y if targets is None else targets, tags, attributes,
+        str(path), sizes, graph_of_edge[order], local[order].T, y if targets is None else targets, tags, attributes,
         None if labels is None else labels[order], None if edge_attributes is None else edge_attributes[order],
     )  # fmt: skip
 
 
 def _assemble(
+    place: str,
     sizes: np.ndarray,
     graph_of_edge: np.ndarray,
     edge_index: np.ndarray,
@@ -224,35 +228,35 @@ def _assemble(
     if tags is None and (attributes is None or attributes.shape[1] == 0):
         center = edge_index[1] + (np.cumsum(sizes) - sizes)[graph_of_edge]
         tags = np.bincount(center, minlength=int(sizes.sum()))
-    widths: dict[str, int] = {}
-    x = _features("x", tags, attributes, widths)
-    edge = {}
-    if edge_labels is not None or edge_attributes is not None:
+    x, features, node_labels = _columns(f"{place}: x", tags, attributes)
+    edge: dict[str, Tensor] = {}
+    edge_features = 0
+    edge_names: tuple[Name, ...] = ()
+    if kept.any() and (edge_labels is not None or edge_attributes is not None):
         select = [None if table is None else table[kept] for table in (edge_labels, edge_attributes)]
-        edge["edge_attr"] = _features("edge_attr", select[0], select[1], widths)
+        edge["edge_attr"], edge_features, edge_names = _columns(f"{place}: edge_attr", *select)
+    classes: tuple[Name, ...] = ()
     if y.dtype.kind == "i":
-        target = torch.from_numpy(np.unique(y.reshape(-1), return_inverse=True)[1])
+        names, index = np.unique(y.reshape(-1), return_inverse=True)
+        target, classes, width = torch.from_numpy(index), tuple(names.tolist()), None
     else:
-        target = torch.from_numpy(y).float()
+        target, width = torch.from_numpy(y).float(), y.shape[1]
+    task = "classification" if classes else "regression"
     return Graphs(
         torch.from_numpy(sizes.astype(np.int64)),
         torch.from_numpy(np.bincount(graph_of_edge, minlength=len(sizes))),
-        compact(edge_index), {"x": x}, edge, {"y": target}, widths,
+        compact(edge_index), {"x": x}, edge, {"y": target},
+        Schema("graph", task, width, features, edge_features, classes, node_labels, edge_names),
     )  # fmt: skip
 
 
-def _features(name: str, labels: np.ndarray | None, attributes: np.ndarray | None, widths: dict[str, int]) -> Tensor:
-    """Labels as ids, in sorted order, where they stand alone; else attributes with one-hot labels after them."""
-    rows = len(labels if labels is not None else attributes if attributes is not None else ())
-    columns = [] if attributes is None or attributes.shape[1] == 0 else [torch.from_numpy(attributes).float()]
-    ids = [] if labels is None else [np.unique(one, return_inverse=True) for one in labels.reshape(rows, -1).T]
-    if not columns and len(ids) == 1:
-        widths[name] = len(ids[0][0])
-        return compact(ids[0][1])
-    width = sum(len(found) for found, _ in ids)
-    if rows * width * 4 > MOST_BYTES:
-        raise ValueError(
-            f"{rows:,} rows of {width:,} different labels beside attributes are too many for one-hot columns"
-        )
-    columns += [torch.nn.functional.one_hot(torch.from_numpy(index), len(found)).float() for found, index in ids]
-    return torch.cat(columns, dim=1)
+def _columns(
+    place: str, labels: np.ndarray | None, attributes: np.ndarray | None
+) -> tuple[Tensor, int, tuple[Name, ...]]:
+    """Attributes and labels as columns or ids, how many columns have no name, and the names of the others."""
+    if attributes is not None and attributes.shape[1] == 0:
+        attributes = None
+    ids = [] if labels is None else [np.unique(one, return_inverse=True) for one in np.atleast_2d(labels.T)]
+    columns = join_columns(place, attributes, [(index, len(found)) for found, index in ids])
+    names = tuple(ids[0][0].tolist()) if len(ids) == 1 else ()
+    return columns, (columns.size(1) - len(names) if columns.dim() > 1 else 0), names

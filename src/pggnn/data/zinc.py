@@ -8,11 +8,12 @@ import torch
 from pggnn.data.archives import need, read_npz
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.graphs import Graphs, compact
+from pggnn.data.schema import Schema
 
 FILE = "zinc/zinc12k.npz"
 VERSION = "zinc 1"
-ATOM_TYPES = 28
-BOND_TYPES = 3
+ATOM_TYPES = tuple(range(28))
+BOND_TYPES = (1, 2, 3)
 
 
 class ZINC(GraphDataset):
@@ -51,7 +52,7 @@ def read_zinc(path: Path) -> Graphs:
     if not len(src) == len(dst) == len(bond):
         raise ValueError(f"{path}: {len(src)} sources, {len(dst)} targets and {len(bond)} bonds")
     if bond.size and bond.min() < 1:
-        raise ValueError(f"{path}: bond types must be 1 to {BOND_TYPES}, got {bond.min()}")
+        raise ValueError(f"{path}: bond types must be 1 to {len(BOND_TYPES)}, got {bond.min()}")
     return Graphs(
         torch.from_numpy(n.astype(np.int64)),
         torch.from_numpy(m.astype(np.int64)),
@@ -59,7 +60,7 @@ def read_zinc(path: Path) -> Graphs:
         {"x": compact(x)},
         {"edge_attr": compact(bond - 1)},
         {"y": torch.from_numpy(y.astype(np.float32))},
-        {"x": ATOM_TYPES, "edge_attr": BOND_TYPES},
+        Schema("graph", "regression", node_labels=ATOM_TYPES, edge_labels=BOND_TYPES),
         {
             part: torch.arange(end - len(arrays[f"{part}_n"]), end)
             for part, end in zip(parts, ends.tolist(), strict=True)

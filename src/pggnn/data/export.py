@@ -1,0 +1,138 @@
+"""Any PyG data set → a JSON-lines file, in the format of :mod:`pggnn.data.jsonl`."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pggnn.data.dataset import GraphDataset
+from pggnn.data.graphs import Graphs, starts
+from pggnn.data.records import SPLITS
+from pggnn.data.schema import Name, Schema
+from pggnn.files import replacing
+
+AT_ONCE = 1024
+"""Graphs that are turned into lists together."""
+
+
+def save_jsonl(
+    graphs: Iterable[Data], path: str | Path, splits: Mapping[str, Sequence[int] | Tensor] | None = None
+) -> Path:
+    """Writes a data set, whole or not at all, so that :func:`pggnn.data.jsonl.load_jsonl` gives the same graphs.
+
+    Whole numbers in ``y`` are written as classes (``y.float()`` for regression), those in ``x`` or ``edge_attr``, if
+    there is one for each node or edge, as labels. Edges are written as they stand, with ``"directed": true``.
+
+    Args:
+        graphs: A data set or list of ``Data``. Of a :class:`GraphDataset`, ids, splits and all names are kept.
+        path: The file.
+        splits: Numbers of the graphs of ``"train"``, ``"val"`` and ``"test"``.
+    """
+    own = graphs if isinstance(graphs, GraphDataset) and graphs.transform is None else None
+    stored = Graphs.of(own) if own is not None and own._indices is None else _gather(list(graphs))
+    if len(stored) == 0:
+        raise ValueError("there are no graphs to write")
+    if (stored.nodes == 0).any():
+        raise ValueError(f"graph {int(stored.nodes.argmin())} cannot be written: it needs one node at least")
+    stored.checked("the graphs cannot be written")
+    given = splits if splits is not None else own.splits if own is not None else {}
+    if strange := set(given) - set(SPLITS):
+        raise ValueError(f"splits must be named {', '.join(SPLITS)}, got {', '.join(map(str, strange))}")
+    split_of = {int(i): name for name, members in given.items() for i in members}
+    numbers = own.indices() if own is not None else range(len(stored))
+    with replacing(path) as unfinished, open(unfinished, "w", encoding="ascii", newline="\n") as file:
+        for i, entry in enumerate(_entries(stored, own.schema if own is not None else None)):
+            try:
+                if own is not None and own.ids is not None:
+                    entry = {"id": own.ids[numbers[i]]} | entry
+                if split_of:
+                    entry["split"] = split_of.get(i if splits is not None else numbers[i])
+                    if entry["split"] is None:
+                        raise ValueError("it is in none of the splits")
+                file.write(json.dumps(entry, allow_nan=False, separators=(",", ":")) + "\n")
+            except ValueError as error:
+                raise ValueError(f"graph {i} cannot be written: {error}") from None
+    return Path(path)
+
+
+def _gather(graphs: list[Data]) -> Graphs:
+    """The graphs end to end, with those of ``x``, ``edge_attr`` and ``y`` that they have."""
+    for i, graph in enumerate(graphs):
+        if not isinstance(graph.edge_index, Tensor) or not graph.num_nodes:
+            raise ValueError(f"graph {i} cannot be written: it needs edge_index and one node at least, got {graph}")
+    nodes, edges = (
+        torch.tensor([getattr(graph, count) for graph in graphs], dtype=torch.long)
+        for count in ("num_nodes", "num_edges")
+    )
+    found: dict[str, list[Tensor]] = {}
+    for name in ("x", "edge_attr", "y"):
+        given = [graph.get(name) for graph in graphs]
+        values = [value if value.dim() else value.reshape(1) for value in given if isinstance(value, Tensor)]
+        if values and len(values) < len(graphs):
+            raise ValueError(f"the graphs cannot be written: {len(values)} of {len(graphs)} have {name}")
+        if values:
+            found[name] = values
+    node = {"x": torch.cat(found["x"])} if "x" in found else {}
+    edge = {"edge_attr": torch.cat(found["edge_attr"])} if "edge_attr" in found else {}
+    graph_level: dict[str, Tensor] = {}
+    if "y" in found:
+        rows = torch.tensor([value.size(0) for value in found["y"]])
+        by_node, by_graph = rows == nodes, rows == 1
+        if not by_node.all() and not by_graph.all():
+            wrong = int((by_node | by_graph).to(torch.uint8).argmin())
+            raise ValueError(
+                f"graph {wrong}: y of shape {list(found['y'][wrong].shape)}; all graphs must have one row in y, or all "
+                "one for each node"
+            )
+        (graph_level if by_graph.all() else node)["y"] = torch.cat(found["y"])
+    edge_index = torch.cat([torch.empty(2, 0, dtype=torch.long), *(graph.edge_index.long() for graph in graphs)], dim=1)
+    return Graphs(nodes, edges, edge_index, node, edge, graph_level)
+
+
+def _entries(graphs: Graphs, schema: Schema | None) -> Iterator[dict[str, Any]]:
+    """The graphs as objects of the format; given a schema, labels and classes by name."""
+    for first in range(0, len(graphs), AT_ONCE):
+        part = graphs.chunk(first, min(first + AT_ONCE, len(graphs)))
+        known = (schema.features, schema.node_labels) if schema else None
+        of_nodes = _columns(part.node.get("x"), "x", "node_labels", known)
+        known = (schema.edge_features, schema.edge_labels) if schema else None
+        of_edges = {"edges": part.edge_index.t().tolist()}
+        of_edges |= _columns(part.edge.get("edge_attr"), "edge_attr", "edge_labels", known)
+        if "y" in part.node:
+            of_nodes["node_y"] = _targets(part.node["y"], schema)
+        y = _targets(part.graph["y"], schema) if "y" in part.graph else None
+        node, edge = starts(part.nodes).tolist(), starts(part.edges).tolist()
+        for i in range(len(part)):
+            entry: dict[str, Any] = {"num_nodes": node[i + 1] - node[i], "directed": True}
+            entry |= {key: rows[node[i] : node[i + 1]] for key, rows in of_nodes.items()}
+            entry |= {key: rows[edge[i] : edge[i + 1]] for key, rows in of_edges.items()}
+            yield entry if y is None else entry | {"y": y[i]}
+
+
+def _columns(
+    value: Tensor | None, features: str, labels: str, known: tuple[int, tuple[Name, ...]] | None
+) -> dict[str, list[Any]]:
+    if value is None or (value.dim() > 1 and value.size(1) == 0):
+        return {}
+    value = value.long() if value.dtype == torch.bool else value
+    if known is None:
+        if value.numel() == len(value) and not value.is_floating_point():
+            return {labels: value.flatten().tolist()}
+        return {features: value.reshape(len(value), -1).tolist() if len(value) else []}
+    width, names = known
+    columns = {features: value[:, :width].tolist()} if width else {}
+    if names:
+        ids = value if value.dim() == 1 else value[:, width:].argmax(1)
+        columns[labels] = [names[i] for i in ids.tolist()]
+    return columns
+
+
+def _targets(y: Tensor, schema: Schema | None) -> list[Any]:
+    if y.dtype == torch.bool or (schema and schema.task == "multilabel"):
+        y = y.long()
+    values: list[Any] = y.tolist() if y.dim() == 1 else y.reshape(len(y), -1).tolist()
+    return [schema.classes[i] for i in values] if schema and schema.classes else values
