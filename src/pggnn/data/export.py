@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -15,8 +17,10 @@ from pggnn.data.records import SPLITS
 from pggnn.data.schema import Name, Schema
 from pggnn.files import replacing
 
-AT_ONCE = 1024
-"""Graphs that are turned into lists together."""
+ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False)
+Column = tuple[np.ndarray, tuple[Name, ...]]
+"""Rows, and what their values are called, if they have names."""
+Columns = dict[str, Column]
 
 
 def save_jsonl(
@@ -53,7 +57,7 @@ def save_jsonl(
                     entry["split"] = split_of.get(i if splits is not None else numbers[i])
                     if entry["split"] is None:
                         raise ValueError("it is in none of the splits")
-                file.write(json.dumps(entry, allow_nan=False, separators=(",", ":")) + "\n")
+                file.write(ENCODER.encode(entry) + "\n")
             except ValueError as error:
                 raise ValueError(f"graph {i} cannot be written: {error}") from None
     return Path(path)
@@ -95,44 +99,48 @@ def _gather(graphs: list[Data]) -> Graphs:
 
 def _entries(graphs: Graphs, schema: Schema | None) -> Iterator[dict[str, Any]]:
     """The graphs as objects of the format; given a schema, labels and classes by name."""
-    for first in range(0, len(graphs), AT_ONCE):
-        part = graphs.chunk(first, min(first + AT_ONCE, len(graphs)))
-        known = (schema.features, schema.node_labels) if schema else None
-        of_nodes = _columns(part.node.get("x"), "x", "node_labels", known)
-        known = (schema.edge_features, schema.edge_labels) if schema else None
-        of_edges = {"edges": part.edge_index.t().tolist()}
-        of_edges |= _columns(part.edge.get("edge_attr"), "edge_attr", "edge_labels", known)
-        if "y" in part.node:
-            of_nodes["node_y"] = _targets(part.node["y"], schema)
-        y = _targets(part.graph["y"], schema) if "y" in part.graph else None
-        node, edge = starts(part.nodes).tolist(), starts(part.edges).tolist()
-        for i in range(len(part)):
-            entry: dict[str, Any] = {"num_nodes": node[i + 1] - node[i], "directed": True}
-            entry |= {key: rows[node[i] : node[i + 1]] for key, rows in of_nodes.items()}
-            entry |= {key: rows[edge[i] : edge[i + 1]] for key, rows in of_edges.items()}
-            yield entry if y is None else entry | {"y": y[i]}
+    known = (schema.features, schema.node_labels) if schema else None
+    of_nodes = _columns(graphs.node.get("x"), "x", "node_labels", known)
+    known = (schema.edge_features, schema.edge_labels) if schema else None
+    of_edges: Columns = {"edges": (graphs.edge_index.t().cpu().numpy(), ())}
+    of_edges |= _columns(graphs.edge.get("edge_attr"), "edge_attr", "edge_labels", known)
+    of_graphs: Columns = {}
+    for columns, key, level in ((of_nodes, "node_y", graphs.node), (of_graphs, "y", graphs.graph)):
+        if "y" in level:
+            columns[key] = _targets(level["y"], schema)
+    node, edge = starts(graphs.nodes).tolist(), starts(graphs.edges).tolist()
+    for i, bounds in enumerate(zip(pairwise(node), pairwise(edge), strict=True)):
+        entry: dict[str, Any] = {"num_nodes": node[i + 1] - node[i], "directed": True}
+        for columns, (first, last) in zip((of_nodes, of_edges), bounds, strict=True):
+            entry |= {key: _rows(column, first, last) for key, column in columns.items()}
+        yield entry | {key: _rows(column, i, i + 1)[0] for key, column in of_graphs.items()}
 
 
-def _columns(
-    value: Tensor | None, features: str, labels: str, known: tuple[int, tuple[Name, ...]] | None
-) -> dict[str, list[Any]]:
+def _rows(column: Column, first: int, last: int) -> list[Any]:
+    values, names = column
+    rows: list[Any] = values[first:last].tolist()
+    return [names[i] for i in rows] if names else rows
+
+
+def _columns(value: Tensor | None, features: str, labels: str, known: tuple[int, tuple[Name, ...]] | None) -> Columns:
     if value is None or (value.dim() > 1 and value.size(1) == 0):
         return {}
-    value = value.long() if value.dtype == torch.bool else value
     if known is None:
         if value.numel() == len(value) and not value.is_floating_point():
-            return {labels: value.flatten().tolist()}
-        return {features: value.reshape(len(value), -1).tolist() if len(value) else []}
+            return {labels: _column(value.flatten())}
+        return {features: _column(value.flatten(1) if value.dim() > 1 else value.unsqueeze(1))}
     width, names = known
-    columns = {features: value[:, :width].tolist()} if width else {}
+    columns = {features: _column(value[:, :width])} if width else {}
     if names:
-        ids = value if value.dim() == 1 else value[:, width:].argmax(1)
-        columns[labels] = [names[i] for i in ids.tolist()]
+        columns[labels] = _column(value if value.dim() == 1 else value[:, width:].argmax(1), names)
     return columns
 
 
-def _targets(y: Tensor, schema: Schema | None) -> list[Any]:
-    if y.dtype == torch.bool or (schema and schema.task == "multilabel"):
-        y = y.long()
-    values: list[Any] = y.tolist() if y.dim() == 1 else y.reshape(len(y), -1).tolist()
-    return [schema.classes[i] for i in values] if schema and schema.classes else values
+def _targets(y: Tensor, schema: Schema | None) -> Column:
+    whole = schema is not None and schema.task == "multilabel"
+    return _column(y.long() if whole else y.flatten(1) if y.dim() > 1 else y, schema.classes if schema else ())
+
+
+def _column(value: Tensor, names: tuple[Name, ...] = ()) -> Column:
+    """In main memory; true and false as 1 and 0."""
+    return (value.long() if value.dtype == torch.bool else value).cpu().numpy(), names
