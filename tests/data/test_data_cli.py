@@ -66,6 +66,17 @@ def test_the_reason_given_for_collabs_triangles(collab):
     assert f"{np.cumsum(found, dtype=np.float32)[-1] / np.float32(5000):.2f}" == "124551.40"
 
 
+def test_stats_of_ones_own_file(write, capsys):
+    ring = {"num_nodes": 4, "edges": [[0, 1], [1, 2], [2, 0], [2, 2]], "y": "a"}
+    path = write(ring, {"num_nodes": 2, "edges": [], "y": "b"})
+    assert main(["data", "stats", str(path)]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if "graphs.jsonl" in line)
+    assert row.split()[1:] == ["2", "2", "3.00", "4", "1.00", "2", "0.50", "1"]
+    assert main(["data", "stats", str(write(ring | {"directed": True, "edges": [[0, 1], [1, 2], [3, 2]]}))]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if "graphs.jsonl" in line)
+    assert row.split()[1:] == ["1", "1", "4.00", "4", "0.75/0.75", "2/1", "0.00", "0"]
+
+
 def test_verify(data_root, tmp_path, capsys):
     assert main(["data", "verify", "--data-root", str(data_root)]) == 0
     assert capsys.readouterr().out.count("ok ") == len(CATALOGUE)

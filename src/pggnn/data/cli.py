@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pggnn.data.catalogue import CATALOGUE, Entry, lookup
+from pggnn.data.catalogue import CATALOGUE, Entry, is_own, lookup
 
 CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
+  pggnn data check folder-or-zip-in-TU-format
 
-A file has one graph per line, each a JSON object:
+A JSON-lines file has one graph per line, each a JSON object:
   {"node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "y": "wet"}
   {"node_labels": ["C", "O"], "edges": [[0, 1]], "y": "dry"}
 
@@ -50,9 +51,11 @@ def add_commands(data: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sub = command(
         "stats", print_stats, "Print the statistics of Table 7 of the paper, with the paper's figures below.",
-        "  pggnn data stats IMDB-B ZINC\n  pggnn data stats --all", rooted,
+        "  pggnn data stats IMDB-B ZINC\n  pggnn data stats graphs.jsonl\n  pggnn data stats --all", rooted,
     )  # fmt: skip
-    sub.add_argument("names", nargs="*", metavar="NAME", help="data sets, as pggnn data list names them")
+    sub.add_argument(
+        "names", nargs="*", metavar="NAME", help="data sets as pggnn data list names them, or files as for check"
+    )
     sub.add_argument("--all", action="store_true", help="all data sets whose files are there")
     sub = command(
         "verify", verify, "Compare the SHA-256 of the data sets' files with the known ones.",
@@ -65,9 +68,9 @@ def add_commands(data: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sub.add_argument("name", metavar="NAME", help="data set")
     sub = command(
-        "check", print_check, "Check a file with graphs of your own and say what it holds.", CHECK_EXAMPLES
+        "check", print_check, "Check graphs of your own and say what the file holds.", CHECK_EXAMPLES
     )  # fmt: skip
-    sub.add_argument("file", type=Path, help="a JSON-lines file")
+    sub.add_argument("file", type=Path, help="a JSON-lines file, or a folder or zip in TU's or GIN's format")
 
 
 def list_sets(args: argparse.Namespace) -> None:
@@ -84,17 +87,17 @@ def list_sets(args: argparse.Namespace) -> None:
     for name, entry in CATALOGUE.items():
         origins.setdefault((entry.source, entry.cite), []).append(name)
     for (source, cite), names in origins.items():
-        print(f"\n{_fill(', '.join(names) + ': ' + source + ' ' + cite, '  ')}")
+        print(f"\n{', '.join(names)}\n  {source}\n  {_fill('Cite ' + cite, '  ')}")
     print(f"\n{_fill('ER and REGULAR can also be generated from a seed, with no file: Counting(seed=0).')}")
 
 
 def print_stats(args: argparse.Namespace) -> None:
     """Prints Table 7 for the chosen sets."""
-    from pggnn.data.stats import NOTES, PAPER, differences, statistics
+    from pggnn.data.stats import NOTES, PAPER, differences, own_statistics, statistics
 
     if bool(args.names) == args.all:
         raise ValueError("name the data sets, or ask for --all of them")
-    chosen = dict(lookup(name) for name in args.names) or _present(args)
+    chosen = [name if is_own(name) else lookup(name)[0] for name in args.names] or [*_present(args)]
     rows: list[Sequence[str]] = [
         ("", "graphs", "classes", "nodes", "", "degree", "", "triangles", ""),
         ("", "", "", "avg", "max", "avg", "max", "avg", "max"),
@@ -102,6 +105,9 @@ def print_stats(args: argparse.Namespace) -> None:
     agree: list[str] = []
     notes: list[str] = []
     for name in _tracked(chosen):
+        if is_own(name):
+            rows.append(_row(Path(name).name, own_statistics(name), {}))
+            continue
         found = statistics(name, args.data_root)
         marks: dict[str, str] = {}
         for key in differences(name, found):
@@ -115,8 +121,7 @@ def print_stats(args: argparse.Namespace) -> None:
     _print_table(rows, right=set(range(1, 9)))
     if agree:
         print(f"\n{_fill('As in the paper to two decimals, in all properties: ' + ', '.join(agree) + '.')}")
-    directed = " MNIST is directed: its degrees are in / out." if "MNIST" in chosen else ""
-    print(f"\nDegrees are without self-loops.{directed}")
+    print("\nDegrees are without self-loops; of directed graphs, in / out.")
     for number, note in enumerate(notes, 1):
         print(_fill(f"*{number} {note}", "   "))
 

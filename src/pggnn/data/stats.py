@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch_geometric.utils import is_undirected
 
-from pggnn.data.catalogue import load, lookup
+from pggnn.data.catalogue import load, lookup, read_own
 from pggnn.data.counts import triangles
 from pggnn.data.graphs import Graphs
 from pggnn.data.store import cached, find
@@ -63,8 +64,15 @@ def statistics(name: str, root: str | Path | None = None) -> dict[str, float]:
     return {key: value.item() for key, value in cached(path, version, build).items()}
 
 
+def own_statistics(path: str | Path) -> dict[str, float]:
+    """The properties of one's own graphs, as :func:`pggnn.data.catalogue.read_own` reads them, without self-loops."""
+    graphs = read_own(path).without_loops()
+    edge_index, ptr = graphs.batched_edges()
+    return describe(graphs, directed=not is_undirected(edge_index, num_nodes=int(ptr[-1])))
+
+
 def describe(graphs: Graphs, directed: bool = False) -> dict[str, float]:
-    """The properties of :data:`PROPERTIES`, and the number of edges, of any graphs.
+    """The properties of :data:`PROPERTIES` of any graphs.
 
     Args:
         graphs: Undirected ones with each edge in both directions, without self-loops; or directed ones.
@@ -91,7 +99,6 @@ def describe(graphs: Graphs, directed: bool = False) -> dict[str, float]:
         "degree_max": int(highest[1]),
         "triangles_avg": float(per_graph.double().mean()),
         "triangles_max": int(per_graph.max()),
-        "edges": graphs.edge_index.size(1) / (1 if directed else 2),
     }
     return values | ({"out_degree_avg": degree, "out_degree_max": int(highest[0])} if directed else {})
 
