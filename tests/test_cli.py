@@ -58,7 +58,9 @@ def test_bad_input_is_one_line_and_not_zero(capsys, tmp_path):
             main(arguments)
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["groups"], ["bench"], ["data"], ["data", "check"]])
+@pytest.mark.parametrize(
+    "command", [[], ["demo"], ["groups"], ["bench"], ["data"], ["data", "stats"], ["data", "check"]]
+)
 def test_help_teaches_and_does_not_wait_for_torch(command):
     begin = time.perf_counter()
     run = subprocess.run(

@@ -1,5 +1,4 @@
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -150,19 +149,6 @@ def test_mistakes_are_one_line(capsys, tmp_path):
         error = capsys.readouterr().err
         assert message in error
         assert len(error.splitlines()) == 1
-
-
-def test_help_of_subcommands_does_not_wait_for_torch():
-    for command in ("stats", "get"):
-        run = subprocess.run(
-            [sys.executable, "-X", "importtime", "-m", "pggnn", "data", command, "--help"],
-            capture_output=True,
-            text=True,
-        )
-        assert run.returncode == 0
-        assert "--data-root" in run.stdout
-        assert " torch" not in run.stderr
-        assert " numpy" not in run.stderr
 
 
 def test_works_without_rich(data_root, capsys, monkeypatch):

@@ -253,11 +253,9 @@ def test_absurd_sizes_are_refused_before_memory_is_touched(write, monkeypatch):
             load_jsonl(write(graph))
 
 
-def test_a_line_of_a_hundred_megabytes(tmp_path):
+def test_a_line_of_more_than_a_hundred_megabytes(tmp_path):
     path = tmp_path / "large.jsonl"
     line = json.dumps(PLAIN)
-    path.write_text(line[:-1] + " " * 100_000_000 + "}\n" + line)
-    assert len(load_jsonl(path)) == 2
     path.write_text(line[:-1] + " " * 140_000_000 + "}\n" + line)
     assert problems(path) == ["line 1, a line may have 128 MiB; split the graph or leave out digits"]
 

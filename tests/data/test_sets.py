@@ -1,8 +1,11 @@
+import pickle
+
 import networkx as nx
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
 
 from pggnn import Plan
 from pggnn.data.batches import Batches
@@ -82,7 +85,7 @@ def test_the_catalogue_says_what_the_sets_are(data_root):
     for name, entry in CATALOGUE.items():
         if name == "COLLAB":  # large; see test_tu.py
             continue
-        dataset = load(name, data_root)
+        dataset = load(name, data_root, split=None)
         graph, schema = dataset[0], dataset.schema
         assert dataset.file == entry.file
         if entry.features[0].isdigit():
@@ -105,6 +108,10 @@ def test_names_of_labels_and_classes(data_root):
     mutag = load("MUTAG", data_root)
     assert mutag.schema.node_labels == (0, 1, 2, 3, 4, 5, 6)
     assert mutag.schema.classes == (0, 2), "as the file calls them"
+    with pytest.raises(
+        ValueError, match=r"no split of its own, see pggnn.data.splits; split must be None, got 'train'"
+    ):
+        load("MUTAG", data_root, split="train")
     assert Schema.from_json(mutag.schema.to_json()) == mutag.schema
     strange = Schema("node", "multilabel", 3, 2, 1, (), ("\ud800", "é\0"), (10**30, -1), "target_to_source")
     assert Schema.from_json(strange.to_json()) == strange
@@ -165,3 +172,12 @@ def test_the_schema_follows_a_pre_transform():
     assert changed[3].x.tolist() == plain[3].x.sum(1).tolist(), "not expanded to one-hot columns"
     (batch,) = Batches(changed, 20)
     assert torch.equal(batch.x, Batch.from_data_list(list(changed)).x)
+
+
+def test_a_data_set_can_be_pickled_and_sent_to_workers(data_root):
+    dataset = load("MUTAG", data_root)
+    again = pickle.loads(pickle.dumps(dataset))
+    assert (again.schema, len(again)) == (dataset.schema, 188)
+    assert torch.equal(again[7].x, dataset[7].x)
+    batch = next(iter(DataLoader(dataset, batch_size=4, num_workers=1)))
+    assert torch.equal(batch.x, Batch.from_data_list(list(dataset[:4])).x)

@@ -22,13 +22,17 @@ class BREC(GraphDataset):
     Nodes have the constant feature 1.
 
     Args:
-        root, transform, pre_transform: See :class:`GraphDataset`.
+        root, split, transform, pre_transform: See :class:`GraphDataset`; there are no splits.
     """
 
     def __init__(
-        self, root: str | Path | None = None, transform: Transform = None, pre_transform: Transform = None
+        self,
+        root: str | Path | None = None,
+        split: str | None = None,
+        transform: Transform = None,
+        pre_transform: Transform = None,
     ) -> None:
-        super().__init__(load_graphs(FILE, root, VERSION, read_brec), FILE, root, None, transform, pre_transform)
+        super().__init__(load_graphs(FILE, root, VERSION, read_brec), FILE, root, split, transform, pre_transform)
 
 
 def read_brec(path: Path) -> Graphs:

@@ -55,11 +55,10 @@ class GraphDataset(InMemoryDataset):
             self.schema = _refit(self)
         if split is not None:
             if split not in self.splits:
-                raise ValueError(f"split must be {self._choices()} or None, got {split!r}")
+                names = ", ".join(f'"{name}"' for name in self.splits)
+                hint = "" if names else "this set has no split of its own, see pggnn.data.splits; "
+                raise ValueError(f"{hint}split must be {names + ' or ' * bool(names)}None, got {split!r}")
             self._indices = self.splits[split].tolist()
-
-    def _choices(self) -> str:
-        return ", ".join(f'"{name}"' for name in self.splits) or "left out (this set has no published split)"
 
     @property
     def num_classes(self) -> int:

@@ -28,13 +28,14 @@ class TU(GraphDataset):
 
     Args:
         name: Name of the set, for instance ``"PROTEINS"``.
-        root, transform, pre_transform: See :class:`GraphDataset`.
+        root, split, transform, pre_transform: See :class:`GraphDataset`; there are :meth:`folds` instead of splits.
     """
 
     def __init__(
         self,
         name: str,
         root: str | Path | None = None,
+        split: str | None = None,
         transform: Transform = None,
         pre_transform: Transform = None,
     ) -> None:
@@ -44,7 +45,7 @@ class TU(GraphDataset):
         if not (data_root(root) / file).is_dir():
             file += ".zip"
         self.name = name
-        super().__init__(load_graphs(file, root, VERSION, read_tu), file, root, None, transform, pre_transform)
+        super().__init__(load_graphs(file, root, VERSION, read_tu), file, root, split, transform, pre_transform)
 
     def folds(self, seed: int = 0) -> list[tuple[Tensor, Tensor]]:
         """The paper's ten folds: indices for training and testing; see :func:`pggnn.data.splits.stratified_folds`."""
