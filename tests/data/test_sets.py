@@ -121,7 +121,7 @@ def test_ones_own_files_load_by_path(write, tmp_path, monkeypatch):
     path = write(
         {"x": [[1]], "edges": [], "y": "a", "split": "val"}, {"x": [[2]], "edges": [], "y": "b", "split": "test"}
     )
-    assert load(str(path)).schema.classes == ("a", "b")
+    assert load(str(path)).schema.classes == load(path).schema.classes == ("a", "b")
     assert load(str(path), split="test")[0].x.tolist() == [[2]]
     with pytest.raises(ValueError, match='split must be "val", "test" or None, got \'train\''):
         load(str(path), split="train")

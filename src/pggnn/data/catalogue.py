@@ -101,20 +101,20 @@ CATALOGUE: dict[str, Entry] = {
 }  # fmt: skip
 
 
-def lookup(name: str) -> tuple[str, Entry]:
+def lookup(name: str | Path) -> tuple[str, Entry]:
     """Name and entry of a data set, whatever the case and hyphens of ``name``; ``IMDB-B`` and ``IMDB-M`` are known."""
     plain = _plain(name)
     if plain not in CATALOGUE:
-        raise ValueError(f"no data set or file is named {name!r}; the data sets are {', '.join(CATALOGUE)}")
+        raise ValueError(f"no data set or file is named {str(name)!r}; the data sets are {', '.join(CATALOGUE)}")
     return plain, CATALOGUE[plain]
 
 
-def is_own(name: str) -> bool:
+def is_own(name: str | Path) -> bool:
     """Whether this is the path of one's own graphs, not the name of a data set."""
     return _plain(name) not in CATALOGUE and Path(name).exists()
 
 
-def load(name: str, root: str | Path | None = None, **options: Any) -> "GraphDataset":
+def load(name: str | Path, root: str | Path | None = None, **options: Any) -> "GraphDataset":
     """The data set of that name, or the graphs of one's own file or folder.
 
     Args:
@@ -149,6 +149,6 @@ def _in_tu_format(path: Path) -> bool:
     return path.is_dir() or path.suffix.lower() == ".zip"
 
 
-def _plain(name: str) -> str:
-    plain = name.upper().replace("-", "").replace("_", "")
+def _plain(name: str | Path) -> str:
+    plain = str(name).upper().replace("-", "").replace("_", "")
     return {"IMDBB": "IMDBBINARY", "IMDBM": "IMDBMULTI"}.get(plain, plain)

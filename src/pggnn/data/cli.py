@@ -151,7 +151,10 @@ def verify(args: argparse.Namespace) -> None:
         if not right:
             wrong.append(entry.file)
     if wrong:
-        raise ValueError(f"not the known content: {', '.join(wrong)}; fetch again, or use at your own judgement")
+        raise ValueError(
+            f"not the known content: {', '.join(wrong)}; fetch again, unless it is what pggnn data get downloaded, "
+            "which is the same set in TU's own format"
+        )
     if not args.names and len(chosen) < len(CATALOGUE):
         print("missing " + ", ".join(name for name in CATALOGUE if name not in chosen))
 

@@ -80,7 +80,6 @@ def describe(graphs: Graphs, directed: bool = False) -> dict[str, float]:
     """
     if len(graphs) == 0 or int(graphs.nodes.sum()) == 0:
         raise ValueError("there are no nodes to describe")
-    y = graphs.graph.get("y")
     found, highest = [], torch.zeros(2, dtype=torch.long)
     for part in _chunks(graphs):
         edge_index, ptr = part.batched_edges()
@@ -92,7 +91,7 @@ def describe(graphs: Graphs, directed: bool = False) -> dict[str, float]:
     degree = graphs.edge_index.size(1) / int(graphs.nodes.sum())
     values: dict[str, float] = {
         "graphs": len(graphs),
-        "classes": 0 if y is None or y.is_floating_point() else int(y.max()) + 1,
+        "classes": len(graphs.schema.classes),
         "nodes_avg": float(graphs.nodes.double().mean()),
         "nodes_max": int(graphs.nodes.max()),
         "degree_avg": degree,
