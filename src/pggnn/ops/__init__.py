@@ -1,18 +1,16 @@
 """``group_recurrence``: reads each node's sequences with an RNN and sums the last hidden states."""
 
-from typing import Any, cast
+from functools import cache
+from importlib.util import find_spec
 
-import torch
 from torch import Tensor
 
 from pggnn.ops import reference
-from pggnn.ops.memory import POOL
-from pggnn.ops.packed import Packed, Saved, state_dtype
-from pggnn.ops.schedule import Graph
-from pggnn.orderings import Form, Reading
+from pggnn.ops.packed_op import packed
+from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
-BACKENDS = ("auto", "packed", "reference")
+BACKENDS = ("auto", "triton", "packed", "reference")
 DEFAULT_WORKSPACE = 256 * 2**20
 
 
@@ -50,7 +48,8 @@ def group_recurrence(
             keeps them for the backward pass; otherwise both passes go block by block, and the backward pass runs each
             block again. On the CPU some of this memory stays reserved for the next call
             (:data:`pggnn.ops.memory.MOST_BYTES` at most).
-        backend: ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this device.
+        backend: ``"triton"`` (the fused kernels), ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this
+            device.
 
     Returns:
         ``[N, H]``, without :meth:`Reading.scale`, in the dtype of ``gates``.
@@ -59,77 +58,18 @@ def group_recurrence(
     rows = plan.neighbor if rows is None else rows
     if backend == "reference":
         return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell)
-    keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
-    out: Tensor = _forward(
-        gates, weights, plan.start, plan.degree, plan.order, plan.profile, rows, root,
-        reading.form, reading.limit or 0, cell, workspace, keep,
-    )[0]  # fmt: skip
-    return out
+    if backend == "triton" or (backend == "auto" and gates.is_cuda and has_triton()):
+        from pggnn.ops.fused_op import fused, refusal
+
+        reason = refusal(gates, weights)
+        if reason is None:
+            return fused(gates, weights, plan, rows, root, reading, cell, workspace)
+        if backend == "triton":
+            raise ValueError(f'backend="triton" {reason}; use backend="auto"')
+    return packed(gates, weights, plan, rows, root, reading, cell, workspace)
 
 
-@torch.library.custom_op("pggnn::packed", mutates_args=())
-def _forward(
-    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, keep: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The sums, and the states for the backward pass where they are to be kept and fit the workspace."""
-    graph = Graph(start, degree, order, profile, rows, root)
-    operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
-    saved_rows = operation.saved_rows if keep else 0
-    states = POOL.take(saved_rows * operation.width, operation.gates)
-    rows_read = rows.new_empty(saved_rows)
-    out = operation.forward(Saved(states, rows_read, operation.width) if saved_rows > 0 else None)
-    return out.to(gates.dtype), states, rows_read
-
-
-@_forward.register_fake
-def _(
-    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, keep: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    elements, saved_rows = (torch.library.get_ctx().new_dynamic_size() if keep else 0 for _ in range(2))
-    states = gates.new_empty(elements, dtype=state_dtype(gates, weights))
-    return gates.new_empty(degree.size(0), weights[0].size(1)), states, rows.new_empty(saved_rows)
-
-
-@torch.library.custom_op("pggnn::packed_backward", mutates_args=())
-def _backward(
-    d_out: Tensor, states: Tensor, rows_read: Tensor,
-    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int,
-) -> list[Tensor]:  # fmt: skip
-    """Gradients of the gate rows and of each weight."""
-    graph = Graph(start, degree, order, profile, rows, root)
-    operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
-    saved = Saved(states, rows_read, operation.width) if rows_read.numel() > 0 else None
-    d_gates, d_weights = operation.backward(d_out, saved)
-    return [d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))]
-
-
-@_backward.register_fake
-def _(
-    d_out: Tensor, states: Tensor, rows_read: Tensor,
-    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int,
-) -> list[Tensor]:  # fmt: skip
-    return [torch.empty_like(gates), *(torch.empty_like(weight) for weight in weights)]
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    gates, weights, start, degree, order, profile, rows, *ctx.constants, _ = inputs
-    ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(*output[1:])
-    ctx.save_for_backward(*output[1:], gates, start, degree, order, profile, rows, *weights)
-
-
-def _autograd(ctx: Any, d_out: Tensor | None, *_: Tensor) -> tuple[Any, ...]:
-    states, rows_read, gates, start, degree, order, profile, rows, *weights = ctx.saved_tensors
-    if d_out is None:
-        return None, [None] * len(weights), *([None] * 11)
-    d_gates, *d_weights = _backward(
-        d_out, states, rows_read, gates, weights, start, degree, order, profile, rows, *ctx.constants
-    )
-    return d_gates, d_weights, *([None] * 11)
-
-
-_forward.register_autograd(_autograd, setup_context=_setup_context)
+@cache
+def has_triton() -> bool:
+    """Whether the fused kernels can be compiled here."""
+    return find_spec("triton") is not None
