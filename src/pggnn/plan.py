@@ -1,12 +1,14 @@
 """``edge_index`` → :class:`Plan`: each node's neighbours in their numbering, ready for any layer on the graph."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,6 +122,18 @@ class Plan:
         degrees, nodes = self.profile.unbind(1)
         profile = torch.stack([degrees.clamp(max=max_degree), nodes], dim=1)
         return replace(self, degree=self.degree.clamp(max=max_degree), profile=profile)
+
+    def derived(self, build: Callable[..., T], *args: Hashable) -> T:
+        """``build(self, *args)``, which layers on the same plan then share."""
+        if torch.compiler.is_compiling():
+            return build(self, *args)
+        known: dict[Hashable, T] = self.__dict__.setdefault("_derived", {})
+        if (build, args) not in known:
+            known[build, args] = build(self, *args)
+        return known[build, args]
+
+    def __getstate__(self) -> dict[str, Tensor]:
+        return {name: getattr(self, name) for name in FIELDS}
 
     def to(self, *args: Any, **kwargs: Any) -> "Plan":
         """Moves the tensors as ``Tensor.to`` does; :attr:`profile` stays on the CPU."""

@@ -9,7 +9,7 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.typing import OptPairTensor, OptTensor, Size
 
 from pggnn.cells import CELLS, LazyRecurrence, Recurrence
-from pggnn.ops import DEFAULT_WORKSPACE, check_backend, group_recurrence
+from pggnn.ops import check_backend, group_recurrence
 from pggnn.orderings import Form, Orderings, Reading, read
 from pggnn.plan import Plan
 
@@ -31,7 +31,7 @@ class SequenceConv(MessagePassing):
         edge_dim: int | None = None,
         max_degree: int | None = None,
         backend: str = "auto",
-        workspace: int = DEFAULT_WORKSPACE,
+        workspace: int | None = None,
         flow: str = "source_to_target",
     ) -> None:
         super().__init__(aggr=None, flow=flow)
@@ -211,7 +211,7 @@ class PGConv(SequenceConv):
         edge_dim: Size of the edge features, which then enter the gates of the step that reads the neighbour.
         max_degree: Read at most this many neighbours of each node, the first by their numbering; together with
             ``numbering="random"`` that is a fresh sample each training step.
-        backend: ``"auto"``, ``"packed"`` or ``"reference"``.
+        backend: ``"auto"``, ``"triton"``, ``"packed"`` or ``"reference"``, see :func:`pggnn.ops.group_recurrence`.
         workspace: Bytes that a call may use for intermediate states, see :func:`pggnn.ops.group_recurrence`.
         flow: ``"source_to_target"`` (the sources of incoming edges are the neighbours) or ``"target_to_source"``.
 
@@ -237,7 +237,7 @@ class PGConv(SequenceConv):
         edge_dim: int | None = None,
         max_degree: int | None = None,
         backend: str = "auto",
-        workspace: int = DEFAULT_WORKSPACE,
+        workspace: int | None = None,
         flow: str = "source_to_target",
     ) -> None:
         forms: dict[str, Form] = {"merged": "merged", "linear": "ring"}

@@ -11,14 +11,15 @@ from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 BACKENDS = ("auto", "triton", "packed", "reference")
-DEFAULT_WORKSPACE = 256 * 2**20
+DEFAULT_WORKSPACE = {"cpu": 256 * 2**20, "cuda": 512 * 2**20}
+"""Bytes for intermediate states, by device."""
 
 
-def check_backend(backend: str, workspace: int) -> None:
+def check_backend(backend: str, workspace: int | None) -> None:
     """Refuses backends that do not exist and budgets that make no sense."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
-    if workspace < 0:
+    if workspace is not None and workspace < 0:
         raise ValueError(f"workspace must be a number of bytes ≥ 0, got {workspace}")
 
 
@@ -31,7 +32,7 @@ def group_recurrence(
     root: int = 0,
     reading: Reading,
     cell: str,
-    workspace: int = DEFAULT_WORKSPACE,
+    workspace: int | None = None,
     backend: str = "auto",
 ) -> Tensor:
     r"""The sum over each node's sequences of the RNN's last hidden state.
@@ -44,7 +45,7 @@ def group_recurrence(
         root: Centre node ``v`` reads gate row ``root + v``.
         reading: Which sequences are read.
         cell: One of :data:`pggnn.cells.CELLS`.
-        workspace: Bytes that a call may use for intermediate states. If those of all sequences fit, the forward pass
+        workspace: Bytes that a call may use for intermediate states, :data:`DEFAULT_WORKSPACE` by default. If those of all sequences fit, the forward pass
             keeps them for the backward pass; otherwise both passes go block by block, and the backward pass runs each
             block again. On the CPU some of this memory stays reserved for the next call
             (:data:`pggnn.ops.memory.MOST_BYTES` at most).
@@ -55,6 +56,8 @@ def group_recurrence(
         ``[N, H]``, without :meth:`Reading.scale`, in the dtype of ``gates``.
     """
     check_backend(backend, workspace)
+    if workspace is None:
+        workspace = DEFAULT_WORKSPACE.get(gates.device.type, DEFAULT_WORKSPACE["cpu"])
     rows = plan.neighbor if rows is None else rows
     if backend == "reference":
         return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell)

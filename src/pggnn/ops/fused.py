@@ -1,17 +1,20 @@
 """The operation through the fused kernels: one launch per layer, whatever the mix of degrees."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 import triton
 from torch import Tensor
 
-from pggnn.cells import CELLS, Layer, split_layers
+from pggnn.cells import CELLS, split_layers
+from pggnn.ops import triton_kernels as kernels
 from pggnn.ops.tiles import Chunk, Extent, Tiles
-from pggnn.ops.triton_kernels import backward_layer, forward_layer, gate_gradient, sequence_sum, weight_gradient
 from pggnn.orderings import Reading
+from pggnn.plan import Plan
 
+STAGES, WROWS, WSTAGES, WSIDE, WWARPS, GWARPS, GQUEUE, BSTAGES = 1, 64, 3, 128, 8, 1, 8, 1
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 """Whether kernels run on the CPU, in Triton's interpreter."""
 
@@ -22,7 +25,6 @@ class Shape(NamedTuple):
     block: int
     warps: int
     projects: bool
-    stages: int = 1
 
 
 def padded(hidden: int) -> int:
@@ -35,18 +37,11 @@ def operand_dtype(gates: Tensor) -> torch.dtype:
     return gates.dtype if gates.dtype in (torch.bfloat16, torch.float16) else torch.float32
 
 
-def supports(gates: Tensor, hidden: int) -> bool:
-    """Whether one layer's weights fit the shared memory of one multiprocessor."""
-    if gates.dtype == torch.double or not (gates.is_cuda or INTERPRETED):
-        return False
-    return padded(hidden) * operand_dtype(gates).itemsize <= 256
-
-
-def shape(gates: Tensor, hidden: int, sequences: int) -> Shape:
-    """Small tiles while there are multiprocessors without one, large ones from then on."""
+def shape(gates: Tensor, hidden: int) -> Shape:
+    """A tile's states fill the registers of half a multiprocessor, or of a whole one where the weights do so too."""
     wide = padded(hidden) * operand_dtype(gates).itemsize > 128
-    if sequences <= 16 * 4 * processors(gates.device):
-        return Shape(16, 4, not wide)
+    if INTERPRETED:
+        return Shape(16, 1, not wide)
     return Shape(64, 8 if wide else 4, not wide)
 
 
@@ -55,14 +50,12 @@ def processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
-class Prepared(NamedTuple):
-    """A layer's weights as the kernels want them: padded, by gate, in the operands' type; biases summed where the
-    cell only ever adds them."""
+class Weights(NamedTuple):
+    """A layer's weights as :func:`~.triton_kernels.prepare_weights` leaves them."""
 
-    weight_ih: Tensor
-    weight_hh: Tensor
+    forward: Tensor
+    backward: Tensor
     bias: Tensor
-    bias_hidden: Tensor
 
 
 class States(NamedTuple):
@@ -77,88 +70,99 @@ class Fused:
     """The operation on one graph: what the forward and the backward pass share."""
 
     def __init__(
-        self, gates: Tensor, weights: Sequence[Tensor], profile: Tensor, start: Tensor, degree: Tensor, rows: Tensor,
+        self, gates: Tensor, weights: Sequence[Tensor], start: Tensor, degree: Tensor, profile: Tensor, rows: Tensor,
         tiles: Tiles, root: int, reading: Reading, cell: str, workspace: int,
     ) -> None:  # fmt: skip
-        self.hidden = weights[0].size(1)
-        self.width = padded(self.hidden)
-        self.dtype = operand_dtype(gates)
         self.gates = gates.detach().contiguous()
         self.start, self.degree, self.rows, self.tiles, self.root = start, degree, rows, tiles, root
         self.cell, self.reading = cell, reading
-        self.gate_count = CELLS[cell].gates
-        self.acts = 1 if cell.startswith("srn") else 4
-        self.state_count = CELLS[cell].states
-        self.layers = split_layers([weight.detach() for weight in weights])
-        self.shape = shape(gates, self.hidden, tiles.node_of.size(0))
+        self.layers = split_layers([weight.detach().contiguous() for weight in weights])
+        self.hidden = weights[0].size(1)
+        self.width = padded(self.hidden)
+        self.dtype = operand_dtype(gates)
+        self.gate_count, self.state_count = CELLS[cell].gates, CELLS[cell].states
+        self.fields = 1 if cell.startswith("srn") else 4
+        self.shape = shape(gates, self.hidden)
         self.extent = Extent(profile, reading, self.shape.block)
-        self.prepared = [self._prepare(layer) for layer in self.layers]
-        exact = self.dtype == torch.float32 and torch.get_float32_matmul_precision() == "highest"
-        self.constants = {
-            "H": self.hidden, "HP": self.width, "B": self.shape.block, "GATES": self.gate_count, "ACTS": self.acts,
-            "FORM": reading.form, "LIMIT": reading.limit or 0,
-        }  # fmt: skip
-        self.precision = "ieee" if exact else "tf32"
-        self.fast = not exact and not INTERPRETED
-        between = 1 if self.shape.projects else 1 + self.gate_count
-        self.kept_width = (self.acts + self.state_count) * self.width * len(self.layers)
-        spare = between * self.width if len(self.layers) > 1 else 0
-        self.most_rows = max(2 * self.shape.block, workspace // ((self.kept_width + spare) * self.dtype.itemsize))
-        passing = (1 + between) * self.width
-        self.most_passing = max(2 * self.shape.block, workspace // (passing * self.dtype.itemsize))
         self.wave = processors(gates.device)
+        columns = self.shape.warps // (self.shape.block // 16)
+        vector = min(16 // self.dtype.itemsize, self.width // columns // 4)
+        exact = self.dtype == torch.float32 and torch.get_float32_matmul_precision() == "highest"
+        self.precision = "ieee" if exact else "tf32"
+        self.layout = {"HP": self.width, "WN": columns, "E": vector, "FIELDS": self.fields}
+        self.gating = {"H": self.hidden, "GATES": self.gate_count}
+        self.reads = {"FORM": reading.form, "LIMIT": reading.limit or 0, "B": self.shape.block}
+        self.running = {
+            **self.layout, **self.reads, "CELL": cell, "PRECISION": self.precision,
+            "FAST": not exact and not INTERPRETED, "num_warps": self.shape.warps, "num_stages": STAGES,
+        }  # fmt: skip
+        upper = len(self.layers) > 1
+        between = 0 if not upper else 1 if self.shape.projects else 1 + self.fields
+        self.kept_width = (self.fields + self.state_count) * self.width * len(self.layers)
+        size = self.width * self.dtype.itemsize
+        self.most_kept = max(2 * self.shape.block, workspace // (self.kept_width // self.width + between) // size)
+        self.most_passed = max(2 * self.shape.block, workspace // (1 + between) // size)
 
-    def _prepare(self, layer: Layer) -> Prepared:
-        gates, hidden, width = self.gate_count, self.hidden, self.width
+    @cached_property
+    def table(self) -> Tensor:
+        """The gate rows as :func:`~.triton_kernels.forward_layer` reads them."""
+        rows = self.gates.size(0)
+        table = self.empty(rows, self.fields)
+        if rows > 0:
+            kernels.prepare_table[(-(-rows // 8),)](
+                self.gates, self.layers[0].bias_hh, table, rows,
+                **self.layout, **self.gating, CELL=self.cell, ROWS=8, num_warps=4,
+            )  # fmt: skip
+        return table
 
-        def matrix(weight: Tensor) -> Tensor:
-            blocks = weight.to(self.dtype).view(gates, hidden, hidden)
-            return torch.nn.functional.pad(blocks, (0, width - hidden, 0, width - hidden)).contiguous()
-
-        def vector(bias: Tensor) -> Tensor:
-            return torch.nn.functional.pad(bias.float().view(gates, hidden), (0, width - hidden))
-
-        bias, bias_hidden = vector(layer.bias_hh), vector(layer.bias_hh)[-1].contiguous()
-        if self.cell == "gru":
-            bias[-1] = 0
-        if layer.bias_ih is not None:
-            bias = bias + vector(layer.bias_ih)
-        weight_hh = matrix(layer.weight_hh)
-        weight_ih = weight_hh if layer.weight_ih is None else matrix(layer.weight_ih)
-        return Prepared(weight_ih, weight_hh, bias.contiguous(), bias_hidden)
+    @cached_property
+    def weights(self) -> list[Weights]:
+        """All layers' weights as the kernels want them."""
+        prepared = []
+        wide = self.fields * self.width
+        for index, layer in enumerate(self.layers):
+            both = self.empty(4 * wide, 1)
+            bias = self.gates.new_empty(wide, dtype=torch.float if self.shape.projects else self.dtype)
+            hh, ih = layer.weight_hh, layer.weight_ih
+            kernels.prepare_weights[(wide // 16,)](
+                hh if ih is None else ih, hh, layer.bias_hh if layer.bias_ih is None else layer.bias_ih,
+                layer.bias_hh, both, both[2 * wide :], bias, **self.layout, **self.gating, CELL=self.cell,
+                UPPER=index > 0, ARRANGED=not self.shape.projects, ROWS=16, num_warps=4,
+            )  # fmt: skip
+            prepared.append(Weights(both[: 2 * wide], both[2 * wide :], bias))
+        return prepared
 
     @property
     def saved_rows(self) -> int:
         """Rows of states of all sequences together, or 0 if they do not fit the workspace."""
         rows = self.extent.rows
-        return rows if rows <= self.most_rows else 0
+        return rows if rows <= self.most_kept else 0
 
     def states(self, memory: Tensor) -> list[States]:
         """Deals ``memory`` out to the layers."""
         rows = memory.numel() // self.kept_width
-        sizes = [self.acts, 1, self.state_count - 1] * len(self.layers)
+        sizes = [self.fields, 1, self.state_count - 1] * len(self.layers)
         parts = memory.split([rows * self.width * size for size in sizes])
-        parts = [part.view(rows, self.width * size) for part, size in zip(parts, sizes, strict=True)]
         return [States(*parts[first : first + 3]) for first in range(0, len(parts), 3)]
 
     def empty(self, rows: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
         return self.gates.new_empty(rows, width * self.width, dtype=dtype or self.dtype)
 
-    def forward(self, saved: Tensor | None) -> Tensor:
-        """The sum over each node's sequences; fills ``saved``."""
+    def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
+        """The sum over each node's sequences, and the states for the backward pass if they are to be kept and fit."""
+        saved_rows = self.saved_rows if keep else 0
+        saved = self.gates.new_empty(saved_rows * self.kept_width, dtype=self.dtype)
         last = self.empty(self.extent.sequences, 1, torch.float32)
-        most_rows = self.extent.rows if saved is not None else self.most_passing
-        for chunk in self.extent.chunks(most_rows, self.wave):
-            states = None if saved is None else self.states(saved)
+        for chunk in self.extent.chunks(saved_rows or self.most_passed, self.wave):
             carry: Tensor | None = None
             for begin in range(0, chunk.longest, chunk.slab or chunk.longest):
-                carry = self.run(chunk, begin, states, carry, last)
+                carry = self.run(chunk, begin, self.states(saved) if saved_rows > 0 else None, carry, last)
         out = self.gates.new_empty(self.degree.size(0), self.hidden)
         if out.numel() > 0:
-            sequence_sum[(out.size(0),)](
+            kernels.sequence_sum[(out.size(0),)](
                 last, out, self.tiles.first, self.tiles.count, H=self.hidden, HP=self.width, ROWS=16, num_warps=1
             )
-        return out
+        return out, saved
 
     def offset(self, chunk: Chunk) -> Tensor:
         """Where the states of each tile of a chunk begin."""
@@ -167,110 +171,98 @@ class Fused:
         return torch.arange(chunk.tiles + 1, device=self.gates.device) * ((chunk.slab + 1) * self.shape.block)
 
     def run(
-        self, chunk: Chunk, begin: int, states: list[States] | None, carry: Tensor | None, last: Tensor
+        self, chunk: Chunk, begin: int, states: list[States] | None, carry: Tensor | None, last: Tensor | None = None
     ) -> Tensor | None:
         """Runs all layers over a chunk from step ``begin`` on, and returns the state where it had to stop."""
         pauses = chunk.slab is not None
         out = self.empty(len(self.layers) * chunk.tiles * self.shape.block, 2, torch.float32) if pauses else None
-        carries_in = [None] * len(self.layers) if carry is None else carry.chunk(len(self.layers))
-        carries_out = [None] * len(self.layers) if out is None else out.chunk(len(self.layers))
-        below = self.gates
-        for index, weights in enumerate(self.prepared):
-            top = index + 1 == len(self.layers)
+        carries_in = None if carry is None else carry.chunk(len(self.layers))
+        carries_out = None if out is None else out.chunk(len(self.layers))
+        wide, block = self.fields * self.width, self.shape.block
+        below = unused = self.table
+        for index, weights in enumerate(self.weights):
+            ends = index + 1 == len(self.layers) and last is not None
             kept = states[index] if states is not None else None
-            hidden = kept.hidden if kept is not None else (last if top else self.empty(chunk.rows, 1))
-            source = "gates" if index == 0 else "below" if self.shape.projects else "product"
+            hidden = kept.hidden if kept is not None else unused if ends else self.empty(chunk.rows, 1)
+            source = "table" if index == 0 else "below" if self.shape.projects else "product"
             if source == "product":
-                product = weights.weight_ih.view(-1, self.width).t()
-                below = torch.mm(below[self.shape.block : chunk.rows], product)
-            forward_layer[(chunk.tiles,)](
-                self.gates, self.rows, below, weights.weight_ih, weights.weight_hh, weights.bias, weights.bias_hidden,
+                lower = below.view(-1, self.width)[block : chunk.rows]
+                below = torch.addmm(weights.bias, lower, weights.forward[:wide].t())
+            kernels.forward_layer[(chunk.tiles,)](
+                self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
                 self.tiles.node_of, self.tiles.first, self.degree, self.start, self.offset(chunk),
-                kept.acts if kept is not None else hidden, kept.cells if kept is not None else hidden, hidden, last,
-                last if carry is None else carries_in[index], last if out is None else carries_out[index],
+                kept.acts if kept is not None else unused, kept.cells if kept is not None else unused, hidden,
+                last if ends else unused,
+                unused if carries_in is None else carries_in[index],
+                unused if carries_out is None else carries_out[index],
                 self.extent.sequences, chunk.first_sequence, begin, self.root,
-                **self.constants, CELL=self.cell, SOURCE=source, KEEP=kept is not None, TOP=top,
-                RESUMES=carry is not None, PAUSES=pauses, PRECISION=self.precision, FAST=self.fast,
-                num_warps=self.shape.warps, num_stages=self.shape.stages,
+                SOURCE=source, KEEP=kept is not None, TOP=ends, RESUMES=carry is not None, PAUSES=pauses,
+                **self.running,
             )  # fmt: skip
             below = hidden
         return out
 
-    def backward(self, d_out: Tensor, saved: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+    def backward(self, d_out: Tensor, saved: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of each weight."""
         scatters = not torch.are_deterministic_algorithms_enabled()
-        columns = self.gates.size(1)
-        d_gates = self.gates.new_zeros(self.gates.size(0) if scatters else self.extent.slots, columns).float()
-        shares = max(1, min(-(-self.extent.rows // 64), -(-2 * self.wave // self.acts)))
-        d_weights = [
-            self.gates.new_zeros(shares, 2, self.acts, self.width, self.width, dtype=torch.float) for _ in self.layers
-        ]
-        d_biases = [self.gates.new_zeros(shares, self.acts, self.width, dtype=torch.float) for _ in self.layers]
+        rows = self.gates.size(0) if scatters else self.extent.slots
+        d_gates = self.gates.new_zeros(rows, self.gates.size(1), dtype=torch.float)
+        keeps = saved.numel() > 0
+        gradient = WeightGradient(self)
         d_out = d_out.contiguous()
-        last = self.empty(self.extent.sequences if saved is None else 0, 1, torch.float32)
-        for chunk in self.extent.chunks(self.extent.rows if saved is not None else self.most_rows, self.wave):
-            memory = (
-                saved if saved is not None else self.gates.new_empty(chunk.rows * self.kept_width, dtype=self.dtype)
-            )
+        for chunk in self.extent.chunks(self.extent.rows if keeps else self.most_kept, self.wave):
+            memory = saved if keeps else self.gates.new_empty(chunk.rows * self.kept_width, dtype=self.dtype)
             states = self.states(memory)
             begins = range(0, chunk.longest, chunk.slab or chunk.longest)
             carries: list[Tensor | None] = [None]
             for begin in begins[:-1]:
-                carries.append(self.run(chunk, begin, None, carries[-1], last))
+                carries.append(self.run(chunk, begin, None, carries[-1]))
             carry = None
             if chunk.slab is not None:
                 carry = self.empty(len(self.layers) * chunk.tiles * self.shape.block, 2, torch.float32)
             for begin, before in zip(reversed(begins), reversed(carries), strict=True):
-                if saved is None:
-                    self.run(chunk, begin, states, before, last)
-                self.run_back(chunk, begin, states, carry, begin != begins[-1], d_out, d_weights, d_biases)
-                self.reduce_gates(chunk, begin, states[0].acts, d_gates, scatters)
+                if not keeps:
+                    self.run(chunk, begin, states, before)
+                d_acts = self.run_back(chunk, begin, states, carry, begin != begins[-1], d_out, gradient, keeps)
+                self.reduce_gates(chunk, begin, d_acts, d_gates, scatters)
         if not scatters:
             d_gates = self.gates.new_zeros(self.gates.shape, dtype=torch.float).index_add_(0, self.keys(), d_gates)
-        return d_gates, self.unpad(d_weights, d_biases)
+        return d_gates, gradient.finish()
 
     def run_back(
         self, chunk: Chunk, begin: int, states: list[States], carry: Tensor | None, resumes: bool, d_out: Tensor,
-        d_weights: list[Tensor], d_biases: list[Tensor],
-    ) -> None:  # fmt: skip
-        """Runs all layers back over a chunk, down to step ``begin``, and adds to the gradients of the weights."""
-        carries = [d_out] * len(self.layers) if carry is None else carry.chunk(len(self.layers))
-        d_hidden = d_out
+        gradient: "WeightGradient", spares: bool,
+    ) -> Tensor:  # fmt: skip
+        """Runs all layers back over a chunk, down to step ``begin``, adds to the gradients of the weights, and returns
+        those of the first layer's gates; overwrites ``states`` unless it ``spares`` them."""
+        carries = None if carry is None else carry.chunk(len(self.layers))
+        wide = self.fields * self.width
+        d_hidden = d_acts = d_out
         for index in reversed(range(len(self.layers))):
-            top, upper = index + 1 == len(self.layers), index > 0
-            weights, kept = self.prepared[index], states[index]
+            upper, weights, kept = index > 0, self.weights[index], states[index]
             projects = upper and self.shape.projects
             d_below = self.empty(chunk.rows, 1) if projects else d_out
-            backward_layer[(chunk.tiles,)](
-                d_out, d_hidden, d_below, weights.weight_ih, weights.weight_hh, self.tiles.node_of, self.degree,
-                self.offset(chunk), kept.acts, kept.cells, kept.hidden, carries[index],
+            d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
+            kernels.backward_layer[(chunk.tiles,)](
+                d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
+                self.offset(chunk), kept.acts, d_acts, kept.cells, kept.hidden, d_out if carries is None else carries[index],
                 self.extent.sequences, chunk.first_sequence, begin,
-                **self.constants, CELL=self.cell, TOP=top, PROJECTS=projects, RESUMES=resumes,
-                PAUSES=carry is not None, PRECISION=self.precision, FAST=self.fast, num_warps=self.shape.warps, num_stages=self.shape.stages,
+                H=self.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
+                PAUSES=carry is not None, **{**self.running, "num_stages": BSTAGES},
             )  # fmt: skip
             if upper and not projects:
-                product = weights.weight_ih.view(-1, self.width)
-                d_below = torch.mm(kept.acts[: chunk.rows, : product.size(0)], product)
-            side = min(self.width, 128)
-            grid = self.acts * (self.width // side) ** 2, d_weights[index].size(0)
-            weight_gradient[grid](
-                kept.acts, kept.hidden, states[index - 1].hidden, d_weights[index], d_biases[index], chunk.rows,
-                HP=self.width, BU=side, BK=side, ROWS=64 if self.dtype.itemsize == 2 else 32, B=self.shape.block,
-                ACTS=self.acts, UPPER=upper, PRECISION=self.precision, num_warps=8 if side > 64 else 4,
-            )  # fmt: skip
+                d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide])
+            gradient.add(index, d_acts, kept.hidden, states[index - 1].hidden, chunk.rows)
             d_hidden = d_below
+        return d_acts
 
     def reduce_gates(self, chunk: Chunk, begin: int, acts: Tensor, d_gates: Tensor, scatters: bool) -> None:
         """Adds the gate gradients of a chunk's steps to the rows they read."""
-        flat = self.gate_count & (self.gate_count - 1) == 0
-        columns = self.gate_count * self.width if flat else self.width
-        grid = chunk.end_slot - chunk.first_slot, self.gate_count * self.width // columns
-        constants = {name: value for name, value in self.constants.items()}
-        gate_gradient[grid](
+        kernels.gate_gradient[(chunk.end_slot - chunk.first_slot,)](
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
             self.start, self.offset(chunk), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
             begin, begin + (chunk.slab or chunk.longest), self.root,
-            **constants, COLS=columns, QUEUE=8, SCATTERS=scatters, num_warps=1,
+            **self.layout, **self.gating, **self.reads, QUEUE=GQUEUE, SCATTERS=scatters, num_warps=GWARPS,
         )  # fmt: skip
 
     def keys(self) -> Tensor:
@@ -284,20 +276,56 @@ class Fused:
         slot = (self.start.index_select(0, node) + number).clamp(max=self.rows.numel() - 1)
         return torch.where(inner, self.rows.index_select(0, slot), root)
 
-    def unpad(self, d_weights: list[Tensor], d_biases: list[Tensor]) -> list[Tensor]:
-        """The gradients in the order and shape of the weights."""
-        hidden, gates = self.hidden, self.gate_count
-        inputs = list(range(gates))
-        recurrent = [0, 1, 3] if self.cell == "gru" else inputs
-        unpadded: list[Tensor] = []
-        for index, (weight, bias) in enumerate(zip(d_weights, d_biases, strict=True)):
-            own, lower = weight.sum(0)[..., :hidden, :hidden]
-            total = bias.sum(0)[..., :hidden]
-            if index == 0:
-                unpadded += [own[recurrent].reshape(-1, hidden), total[recurrent].reshape(-1)]
+
+class WeightGradient:
+    """The gradients of all weights, collected chunk by chunk in shares that do not wait for each other."""
+
+    def __init__(self, operation: Fused) -> None:
+        self.operation = operation
+        self.side = min(operation.width, WSIDE)
+        self.wide = operation.fields * operation.width
+        self.tiles = (self.wide // self.side) * (operation.width // self.side)
+        self.shares = max(1, min(-(-operation.extent.rows // 64), -(-2 * operation.wave // self.tiles)))
+        layers = len(operation.layers)
+        self.matrices = operation.empty(layers * self.shares * 2 * self.wide, 1, torch.float32).chunk(layers)
+        self.vectors = operation.empty(layers * self.shares, operation.fields, torch.float32).chunk(layers)
+        self.begun = [False] * layers
+
+    def add(self, index: int, d_acts: Tensor, hidden: Tensor, below: Tensor, rows: int) -> None:
+        """Adds what a chunk contributes to a layer."""
+        operation = self.operation
+        kernels.weight_gradient[(self.tiles, self.shares)](
+            d_acts, hidden, below, self.matrices[index], self.vectors[index], rows,
+            W=self.wide, HP=operation.width, BU=self.side, BK=self.side,
+            ROWS=WROWS if operation.dtype.itemsize == 2 else 32, B=operation.shape.block, UPPER=index > 0,
+            ADDS=self.begun[index], PRECISION=operation.precision, num_warps=WWARPS if self.side > 64 else 4, num_stages=WSTAGES,
+        )  # fmt: skip
+        self.begun[index] = True
+
+    def finish(self) -> list[Tensor]:
+        """The gradients, in the order of the weights."""
+        operation = self.operation
+        gradients: list[Tensor] = []
+        for index, layer in enumerate(operation.layers):
+            upper = index > 0
+            d_hh, d_bias_hh = (torch.empty_like(w, dtype=torch.float) for w in (layer.weight_hh, layer.bias_hh))
+            d_ih, d_bias_ih = (torch.empty_like(d_hh), torch.empty_like(d_bias_hh)) if upper else (d_hh, d_bias_hh)
+            if self.begun[index]:
+                kernels.finish_weights[(-(-d_hh.size(0) // 4),)](
+                    self.matrices[index], self.vectors[index], d_ih, d_hh, d_bias_ih, d_bias_hh, self.shares,
+                    **operation.layout, **operation.gating, CELL=operation.cell, UPPER=upper, ROWS=4, num_warps=1,
+                )  # fmt: skip
             else:
-                unpadded += [
-                    lower[inputs].reshape(-1, hidden), own[recurrent].reshape(-1, hidden),
-                    total[inputs].reshape(-1), total[recurrent].reshape(-1),
-                ]  # fmt: skip
-        return unpadded
+                for gradient in (d_ih, d_hh, d_bias_ih, d_bias_hh):
+                    gradient.zero_()
+            gradients += [d_ih, d_hh, d_bias_ih, d_bias_hh] if upper else [d_hh, d_bias_hh]
+        return gradients
+
+
+def operation(
+    gates: Tensor, weights: Sequence[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str,
+    workspace: int,
+) -> Fused:  # fmt: skip
+    """The operation on a plan, which keeps its tiles for the next layer."""
+    tiles = plan.derived(Tiles.build, reading, shape(gates, weights[0].size(1)).block)
+    return Fused(gates, weights, plan.start, plan.degree, plan.profile, rows, tiles, root, reading, cell, workspace)

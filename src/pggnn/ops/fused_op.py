@@ -5,8 +5,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from pggnn.ops.fused import INTERPRETED, Fused, operand_dtype, shape, supports
-from pggnn.ops.tiles import Extent, Tiles
+from pggnn.ops import eager
+from pggnn.ops.fused import INTERPRETED, Fused, operand_dtype, operation, padded, shape
+from pggnn.ops.tiles import Tiles
 from pggnn.orderings import Form, Reading
 from pggnn.plan import Plan
 
@@ -17,7 +18,7 @@ def refusal(gates: Tensor, weights: list[Tensor]) -> str | None:
         return "needs a GPU, or Triton's interpreter (TRITON_INTERPRET=1)"
     if gates.dtype == torch.double:
         return "has no float64"
-    if not supports(gates, weights[0].size(1)):
+    if padded(weights[0].size(1)) * operand_dtype(gates).itemsize > 256:
         return f"has no kernel for {weights[0].size(1)} hidden channels in {gates.dtype}"
     return None
 
@@ -33,9 +34,10 @@ def fused(
     workspace: int,
 ) -> Tensor:
     """See :func:`pggnn.ops.group_recurrence`."""
+    if eager.wanted(gates):
+        return eager.run(operation(gates, weights, plan, rows, root, reading, cell, workspace), gates, weights)
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
-    sequences = sum(nodes * reading.count(n) for n, nodes in plan.profile.tolist())
-    tiles = Tiles.build(plan, reading, shape(gates, weights[0].size(1), sequences).block)
+    tiles = Tiles.build(plan, reading, shape(gates, weights[0].size(1)).block)
     out: Tensor = _forward(
         gates, weights, plan.start, plan.degree, plan.profile, rows, list(tiles), root,
         reading.form, reading.limit or 0, cell, workspace, keep,
@@ -50,10 +52,8 @@ def _forward(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The sums, and the states for the backward pass where they are to be kept and fit the workspace."""
     reading = Reading(cast(Form, form), limit or None)
-    operation = Fused(gates, weights, profile, start, degree, rows, Tiles(*tiles), root, reading, cell, workspace)
-    saved_rows = operation.saved_rows if keep else 0
-    states = gates.new_empty(saved_rows * operation.kept_width, dtype=operation.dtype)
-    return operation.forward(states if saved_rows > 0 else None), states
+    fused = Fused(gates, weights, start, degree, profile, rows, Tiles(*tiles), root, reading, cell, workspace)
+    return fused.forward(keep)
 
 
 @_forward.register_fake
@@ -72,8 +72,8 @@ def _backward(
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the gate rows and of each weight."""
     reading = Reading(cast(Form, form), limit or None)
-    operation = Fused(gates, weights, profile, start, degree, rows, Tiles(*tiles), root, reading, cell, workspace)
-    d_gates, d_weights = operation.backward(d_out, states if states.numel() > 0 else None)
+    fused = Fused(gates, weights, start, degree, profile, rows, Tiles(*tiles), root, reading, cell, workspace)
+    d_gates, d_weights = fused.backward(d_out, states)
     return [d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))]
 
 

@@ -18,6 +18,7 @@ from pggnn.ops.memory import POOL
 from pggnn.ops.schedule import Block, BlockIndex, Graph, blocks
 from pggnn.ops.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.orderings import Reading
+from pggnn.plan import Plan
 
 
 class Carry(NamedTuple):
@@ -126,8 +127,12 @@ class Packed:
             for layer, weights in zip(layers, self.prepared, strict=True):
                 layer.forward(t, weights, begins and t == steps.start)
 
-    def forward(self, saved: Saved | None) -> Tensor:
-        """The sum over each node's sequences; fills ``saved``."""
+    def forward(self, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """The sum over each node's sequences; states and gate rows read, if they are to be kept and fit."""
+        saved_rows = self.saved_rows if keep else 0
+        states_kept = POOL.take(saved_rows * self.width, self.gates)
+        rows_read = self.graph.rows.new_empty(saved_rows)
+        saved = Saved(states_kept, rows_read, self.width) if saved_rows > 0 else None
         out = self.gates.new_zeros(self.graph.degree.size(0), self.hidden)
         for block in self.blocks:
             index = BlockIndex(block, self.graph, self.reading, self.ends)
@@ -139,10 +144,11 @@ class Packed:
                 if read is not None:
                     read.copy_(rows)
             out.index_add_(0, index.node, layers[-1].last_hidden)
-        return out
+        return out, states_kept, rows_read
 
-    def backward(self, d_out: Tensor, saved: Saved | None) -> tuple[Tensor, list[Tensor]]:
-        """Gradients of the gate rows and of the weights; runs blocks again whose states were not saved."""
+    def backward(self, d_out: Tensor, states_kept: Tensor, rows_read: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Gradients of the gate rows and of the weights; runs blocks again whose states were not kept."""
+        saved = Saved(states_kept, rows_read, self.width) if rows_read.numel() > 0 else None
         gradients = Gradients(self)
         for block in self.blocks:
             index = BlockIndex(block, self.graph, self.reading, self.ends)
@@ -215,3 +221,12 @@ class Gradients:
                 weight_ih, weight_hh = weight.chunk(2, dim=1)
                 d_weights += [weight_ih, weight_hh, bias_ih, bias_hh]
         return self.table, [gradient.contiguous() for gradient in d_weights]
+
+
+def operation(
+    gates: Tensor, weights: Sequence[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str,
+    workspace: int,
+) -> Packed:  # fmt: skip
+    """The operation on a plan."""
+    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, rows, root)
+    return Packed(gates, weights, graph, reading, cell, workspace)

@@ -5,8 +5,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from pggnn.ops.memory import POOL
-from pggnn.ops.packed import Packed, Saved, state_dtype
+from pggnn.ops import eager
+from pggnn.ops.packed import Packed, operation, state_dtype
 from pggnn.ops.schedule import Graph
 from pggnn.orderings import Form, Reading
 from pggnn.plan import Plan
@@ -23,6 +23,8 @@ def packed(
     workspace: int,
 ) -> Tensor:
     """See :func:`pggnn.ops.group_recurrence`."""
+    if eager.wanted(gates):
+        return eager.run(operation(gates, weights, plan, rows, root, reading, cell, workspace), gates, weights)
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
     out: Tensor = _forward(
         gates, weights, plan.start, plan.degree, plan.order, plan.profile, rows, root,
@@ -38,11 +40,9 @@ def _forward(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The sums, and the states for the backward pass where they are to be kept and fit the workspace."""
     graph = Graph(start, degree, order, profile, rows, root)
-    operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
-    saved_rows = operation.saved_rows if keep else 0
-    states = POOL.take(saved_rows * operation.width, operation.gates)
-    rows_read = rows.new_empty(saved_rows)
-    out = operation.forward(Saved(states, rows_read, operation.width) if saved_rows > 0 else None)
+    out, states, rows_read = Packed(
+        gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace
+    ).forward(keep)
     return out.to(gates.dtype), states, rows_read
 
 
@@ -64,9 +64,9 @@ def _backward(
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the gate rows and of each weight."""
     graph = Graph(start, degree, order, profile, rows, root)
-    operation = Packed(gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace)
-    saved = Saved(states, rows_read, operation.width) if rows_read.numel() > 0 else None
-    d_gates, d_weights = operation.backward(d_out, saved)
+    d_gates, d_weights = Packed(
+        gates, weights, graph, Reading(cast(Form, form), limit or None), cell, workspace
+    ).backward(d_out, states, rows_read)
     return [d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))]
 
 

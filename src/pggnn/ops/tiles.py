@@ -90,7 +90,7 @@ class Extent:
         while runs:
             taken, rows, longest = 0, 0, runs[0][1]
             if (longest + 1) * self.block > most_rows:
-                taken = max(1, min(runs[0][0], wave, most_rows // (MOST_SLABS * self.block)))
+                taken = max(1, min(runs[0][0], wave, most_rows // (FEWEST_STEPS * self.block)))
                 slab = max(1, most_rows // (taken * self.block) - 1)
                 runs[0] = runs[0][0] - taken, longest
                 yield self._chunk(tile, taken, taken * (slab + 1) * self.block, longest, slab)
@@ -134,5 +134,5 @@ class Extent:
         return (self.slot_ends[group - 1] if group else 0) + (before // count + more) * (n + 1)
 
 
-MOST_SLABS = 64
-"""Steps that a slab has at least, where memory allows, if sequences are too long to be kept whole."""
+FEWEST_STEPS = 64
+"""Where sequences are too long to be kept whole, so many steps are kept at a time if memory allows."""
