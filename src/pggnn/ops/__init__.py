@@ -11,7 +11,7 @@ from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 BACKENDS = ("auto", "triton", "packed", "reference")
-DEFAULT_WORKSPACE = {"cpu": 256 * 2**20, "cuda": 512 * 2**20}
+DEFAULT_WORKSPACE = {"cpu": 256 * 2**20, "cuda": 800 * 2**20}
 """Bytes for intermediate states, by device."""
 
 
@@ -45,10 +45,10 @@ def group_recurrence(
         root: Centre node ``v`` reads gate row ``root + v``.
         reading: Which sequences are read.
         cell: One of :data:`pggnn.cells.CELLS`.
-        workspace: Bytes that a call may use for intermediate states, :data:`DEFAULT_WORKSPACE` by default. If those of all sequences fit, the forward pass
-            keeps them for the backward pass; otherwise both passes go block by block, and the backward pass runs each
-            block again. On the CPU some of this memory stays reserved for the next call
-            (:data:`pggnn.ops.memory.MOST_BYTES` at most).
+        workspace: Bytes that a call may use for intermediate states, :data:`DEFAULT_WORKSPACE` by default. If those of
+            all sequences fit, the forward pass keeps them for the backward pass; otherwise both passes go block by
+            block, and the backward pass runs each block again. On the CPU some of this memory stays reserved for the
+            next call (:data:`pggnn.ops.memory.MOST_BYTES` at most).
         backend: ``"triton"`` (the fused kernels), ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this
             device.
 

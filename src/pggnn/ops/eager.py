@@ -1,5 +1,6 @@
 """An operation and its gradient without the cost of PyTorch's operator registry, where nothing is being compiled."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -17,10 +18,16 @@ class Operation(Protocol):
         """Gradients of the gate rows and of each weight."""
 
 
+def without_autocast(gates: Tensor) -> AbstractContextManager[object]:
+    """Each backend chooses its own precision."""
+    device = gates.device.type
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+
+
 class _Function(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, operation: Operation, gates: Tensor, *weights: Tensor) -> Tensor:
-        with torch.autocast(gates.device.type, enabled=False):
+        with without_autocast(gates):
             out, *ctx.kept = operation.forward(keep=True)
         ctx.operation = operation
         ctx.save_for_backward(gates, *weights)
@@ -30,7 +37,7 @@ class _Function(torch.autograd.Function):
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         gates, *weights = ctx.saved_tensors  # refuses weights that were changed since
-        with torch.autocast(gates.device.type, enabled=False):
+        with without_autocast(gates):
             d_gates, d_weights = ctx.operation.backward(d_out, *ctx.kept)
         return None, d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))
 
@@ -40,7 +47,7 @@ def run(operation: Operation, gates: Tensor, weights: list[Tensor]) -> Tensor:
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights)):
         out: Tensor = _Function.apply(operation, gates, *weights)
         return out
-    with torch.autocast(gates.device.type, enabled=False):
+    with without_autocast(gates):
         return operation.forward(keep=False)[0].to(gates.dtype)
 
 

@@ -1,7 +1,7 @@
 """The operation through the fused kernels: one launch per layer, whatever the mix of degrees."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import torch
@@ -14,7 +14,6 @@ from pggnn.ops.tiles import Chunk, Extent, Tiles
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
-STAGES, WROWS, WSTAGES, WSIDE, WWARPS, GWARPS, GQUEUE, BSTAGES = 1, 64, 3, 128, 8, 1, 8, 1
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 """Whether kernels run on the CPU, in Triton's interpreter."""
 
@@ -45,6 +44,7 @@ def shape(gates: Tensor, hidden: int) -> Shape:
     return Shape(64, 8 if wide else 4, not wide)
 
 
+@cache
 def processors(device: torch.device) -> int:
     """Multiprocessors of the GPU."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
@@ -84,7 +84,7 @@ class Fused:
         self.fields = 1 if cell.startswith("srn") else 4
         self.shape = shape(gates, self.hidden)
         self.extent = Extent(profile, reading, self.shape.block)
-        self.wave = processors(gates.device)
+        self.wave = processors(gates.device) * (1 if self.shape.warps > 4 else 2)
         columns = self.shape.warps // (self.shape.block // 16)
         vector = min(16 // self.dtype.itemsize, self.width // columns // 4)
         exact = self.dtype == torch.float32 and torch.get_float32_matmul_precision() == "highest"
@@ -94,7 +94,7 @@ class Fused:
         self.reads = {"FORM": reading.form, "LIMIT": reading.limit or 0, "B": self.shape.block}
         self.running = {
             **self.layout, **self.reads, "CELL": cell, "PRECISION": self.precision,
-            "FAST": not exact and not INTERPRETED, "num_warps": self.shape.warps, "num_stages": STAGES,
+            "FAST": not exact and not INTERPRETED, "num_warps": self.shape.warps, "num_stages": 1,
         }  # fmt: skip
         upper = len(self.layers) > 1
         between = 0 if not upper else 1 if self.shape.projects else 1 + self.fields
@@ -210,9 +210,13 @@ class Fused:
         keeps = saved.numel() > 0
         gradient = WeightGradient(self)
         d_out = d_out.contiguous()
-        for chunk in self.extent.chunks(self.extent.rows if keeps else self.most_kept, self.wave):
-            memory = saved if keeps else self.gates.new_empty(chunk.rows * self.kept_width, dtype=self.dtype)
-            states = self.states(memory)
+        chunks = list(self.extent.chunks(self.extent.rows if keeps else self.most_kept, self.wave))
+        memory = saved
+        if not keeps:
+            most_rows = max((chunk.rows for chunk in chunks), default=0)
+            memory = self.gates.new_empty(most_rows * self.kept_width, dtype=self.dtype)
+        for chunk in chunks:
+            states = self.states(memory[: chunk.rows * self.kept_width])
             begins = range(0, chunk.longest, chunk.slab or chunk.longest)
             carries: list[Tensor | None] = [None]
             for begin in begins[:-1]:
@@ -245,10 +249,10 @@ class Fused:
             d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
             kernels.backward_layer[(chunk.tiles,)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
-                self.offset(chunk), kept.acts, d_acts, kept.cells, kept.hidden, d_out if carries is None else carries[index],
-                self.extent.sequences, chunk.first_sequence, begin,
+                self.offset(chunk), kept.acts, d_acts, kept.cells, kept.hidden,
+                d_out if carries is None else carries[index], self.extent.sequences, chunk.first_sequence, begin,
                 H=self.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
-                PAUSES=carry is not None, **{**self.running, "num_stages": BSTAGES},
+                PAUSES=carry is not None, AHEAD=self.width <= 64, **self.running,
             )  # fmt: skip
             if upper and not projects:
                 d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide])
@@ -262,7 +266,7 @@ class Fused:
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
             self.start, self.offset(chunk), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
             begin, begin + (chunk.slab or chunk.longest), self.root,
-            **self.layout, **self.gating, **self.reads, QUEUE=GQUEUE, SCATTERS=scatters, num_warps=GWARPS,
+            **self.layout, **self.gating, **self.reads, QUEUE=8, SCATTERS=scatters, num_warps=1,
         )  # fmt: skip
 
     def keys(self) -> Tensor:
@@ -282,10 +286,12 @@ class WeightGradient:
 
     def __init__(self, operation: Fused) -> None:
         self.operation = operation
-        self.side = min(operation.width, WSIDE)
         self.wide = operation.fields * operation.width
+        self.side = min(operation.width, 128)
         self.tiles = (self.wide // self.side) * (operation.width // self.side)
-        self.shares = max(1, min(-(-operation.extent.rows // 64), -(-2 * operation.wave // self.tiles)))
+        self.shares = max(
+            1, min(-(-operation.extent.rows // 64), -(-2 * processors(operation.gates.device) // self.tiles))
+        )
         layers = len(operation.layers)
         self.matrices = operation.empty(layers * self.shares * 2 * self.wide, 1, torch.float32).chunk(layers)
         self.vectors = operation.empty(layers * self.shares, operation.fields, torch.float32).chunk(layers)
@@ -297,8 +303,8 @@ class WeightGradient:
         kernels.weight_gradient[(self.tiles, self.shares)](
             d_acts, hidden, below, self.matrices[index], self.vectors[index], rows,
             W=self.wide, HP=operation.width, BU=self.side, BK=self.side,
-            ROWS=WROWS if operation.dtype.itemsize == 2 else 32, B=operation.shape.block, UPPER=index > 0,
-            ADDS=self.begun[index], PRECISION=operation.precision, num_warps=WWARPS if self.side > 64 else 4, num_stages=WSTAGES,
+            ROWS=64 if operation.dtype.itemsize == 2 else 32, B=operation.shape.block, UPPER=index > 0,
+            ADDS=self.begun[index], PRECISION=operation.precision, num_warps=8 if self.side > 64 else 4,
         )  # fmt: skip
         self.begun[index] = True
 

@@ -325,6 +325,7 @@ def backward_layer(
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
     CELL: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Runs one layer back over a tile: the gradients of the gates go to ``d_acts``, which may be ``acts`` itself, and
     that of the input to ``d_below`` if it ``PROJECTS``."""
@@ -362,8 +363,14 @@ def backward_layer(
     if PROJECTS:
         v = tl.load(weight_ih + col[:, None] * HP + k[None, :])
     if TOP:
-        mask = valid[:, None] & (k < H)[None, :]
-        d_last = tl.load(d_out + node.to(tl.int64)[:, None] * H + k[None, :], mask=mask, other=0)
+        first_end = tl.min(tl.where(valid, steps, 2147483647))
+    # What a step reads is asked for during the step before, once registers are free for it.
+    if FIELDS > 1 and AHEAD:
+        fields = tl.load(acts - B * W + wide_spread)
+    if CELL == "lstm":
+        after = tl.load(cells + spread)
+        if AHEAD:
+            before = tl.load(cells - B * HP + spread)
 
     for back in range(blocks):
         t = t_begin + blocks - 1 - back
@@ -372,35 +379,44 @@ def backward_layer(
         acts -= B * W
         d_acts -= B * W
         if TOP:
-            dh += tl.where((t == steps - 1)[:, None], d_last.to(tl.float32), 0)
+            if t + 1 >= first_end:
+                mask = (t + 1 == steps)[:, None] & (k < H)[None, :]
+                here = d_out + node.to(tl.int64)[:, None] * H + k[None, :]
+                dh += tl.load(here, mask=mask, other=0).to(tl.float32)
         else:
             d_hidden -= B * HP
             dh += assembled(tl.load(d_hidden + spread), B, HP, WN).to(tl.float32)
+        if FIELDS > 1 and not AHEAD:
+            fields = tl.load(acts + wide_spread)
+            if CELL == "lstm":
+                before = tl.load(cells + spread)
         if CELL == "lstm":
-            fields = assembled(tl.load(acts + wide_spread), B, W, WN)
-            before = assembled(tl.load(cells + spread), B, HP, WN).to(tl.float32)
-            after = assembled(tl.load(cells + B * HP + spread), B, HP, WN).to(tl.float32)
-            i_t, f_t, g_t, o_t = split_fields(fields, B, HP, WN)
+            i_t, f_t, g_t, o_t = split_fields(assembled(fields, B, W, WN), B, HP, WN)
             i_t, f_t, g_t, o_t = i_t.to(tl.float32), f_t.to(tl.float32), g_t.to(tl.float32), o_t.to(tl.float32)
-            squashed = tanh(after, FAST)
+            squashed = tanh(assembled(after, B, HP, WN).to(tl.float32), FAST)
             d_cell = dc + dh * o_t * (1 - squashed * squashed)
             d_i = d_cell * g_t * i_t * (1 - i_t)
-            d_f = d_cell * before * f_t * (1 - f_t)
+            d_f = d_cell * assembled(before, B, HP, WN).to(tl.float32) * f_t * (1 - f_t)
             d_g = d_cell * i_t * (1 - g_t * g_t)
             d_o = dh * squashed * o_t * (1 - o_t)
             dc = d_cell * f_t
             d = join_fields(d_i.to(dtype), d_f.to(dtype), d_g.to(dtype), d_o.to(dtype), B, HP, WN)
+            after = before
+            if AHEAD:
+                fields = tl.load(acts - tl.where(t > t_begin, B * W, 0) + wide_spread)
+                before = tl.load(cells - tl.where(t > t_begin, B * HP, 0) + spread)
             dh = tl.dot(d, w, input_precision=PRECISION)
         elif CELL == "gru":
-            fields = assembled(tl.load(acts + wide_spread), B, W, WN)
             before = assembled(tl.load(hidden + spread), B, HP, WN).to(tl.float32)
-            r_t, z_t, n_t, q_t = split_fields(fields, B, HP, WN)
+            r_t, z_t, n_t, q_t = split_fields(assembled(fields, B, W, WN), B, HP, WN)
             r_t, z_t, n_t, q_t = r_t.to(tl.float32), z_t.to(tl.float32), n_t.to(tl.float32), q_t.to(tl.float32)
             d_n = dh * (1 - z_t) * (1 - n_t * n_t)
             d_q = d_n * r_t
             d_r = d_q * q_t * (1 - r_t)
             d_z = dh * (before - n_t) * z_t * (1 - z_t)
             d = join_fields(d_r.to(dtype), d_z.to(dtype), d_n.to(dtype), d_q.to(dtype), B, HP, WN)
+            if AHEAD:
+                fields = tl.load(acts - tl.where(t > t_begin, B * W, 0) + wide_spread)
             dh = dh * z_t + tl.dot(d, w, input_precision=PRECISION)
         else:
             after = assembled(tl.load(hidden + B * HP + spread), B, HP, WN).to(tl.float32)
