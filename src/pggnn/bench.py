@@ -215,9 +215,17 @@ def _load_and_batch(name: str, batch_size: int) -> None:
         pass
 
 
+def kernel() -> Figures:
+    """See :mod:`pggnn.bench_gpu`."""
+    from pggnn.bench_gpu import kernel
+
+    return kernel()
+
+
 BENCHMARKS: dict[str, tuple[str, Callable[[], Figures]]] = {
     "layer": (f"Training step: batch {BATCH}, hidden {HIDDEN}, 2-layer LSTM, 4 aggregations, whole group", layer),
     "data": ("Training sets, from the cache to shuffled batches with plans", data),
+    "kernel": ("262,144 sequences of degree 8, 2-layer LSTM, bfloat16 autocast; then training on a GPU", kernel),
     "star": (f"Star with 2,000 leaves: forward and backward, hidden {HIDDEN}, 2-layer LSTM", star),
 }
 
@@ -228,14 +236,16 @@ def run(what: str, json_path: Path | None = None) -> dict[str, float]:
 
     torch.manual_seed(0)
     title, benchmark = BENCHMARKS[what]
-    machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, float32"
+    machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
+    if torch.cuda.is_available():
+        machine += f", {torch.cuda.get_device_name()}"
     console = Console()
     console.print(f"{title}\n{machine}")
     figures = {}
     with console.status("measuring, up to two minutes"):
         for name, value in benchmark():
             figures[name] = value
-            console.print(f"{name:>58}  {value:10.3f}", highlight=False)
+            console.print(f"{name:>64}  {value:10.3f}", highlight=False)
     if json_path is not None:
         content = {"benchmark": what, "machine": machine, "figures": figures}
         with replacing(json_path) as unfinished:

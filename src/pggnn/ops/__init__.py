@@ -1,16 +1,16 @@
 """``group_recurrence``: reads each node's sequences with an RNN and sums the last hidden states."""
 
-from functools import cache
 from importlib.util import find_spec
 
 from torch import Tensor
 
 from pggnn.ops import reference
-from pggnn.ops.packed_op import packed
+from pggnn.ops.operator import differentiable
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 BACKENDS = ("auto", "triton", "packed", "reference")
+HAS_TRITON = find_spec("triton") is not None
 DEFAULT_WORKSPACE = {"cpu": 256 * 2**20, "cuda": 800 * 2**20}
 """Bytes for intermediate states, by device."""
 
@@ -61,18 +61,12 @@ def group_recurrence(
     rows = plan.neighbor if rows is None else rows
     if backend == "reference":
         return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell)
-    if backend == "triton" or (backend == "auto" and gates.is_cuda and has_triton()):
-        from pggnn.ops.fused_op import fused, refusal
+    fused = False
+    if backend == "triton" or (backend == "auto" and gates.is_cuda and HAS_TRITON):
+        from pggnn.ops.fused import refusal
 
-        reason = refusal(gates, weights)
-        if reason is None:
-            return fused(gates, weights, plan, rows, root, reading, cell, workspace)
-        if backend == "triton":
+        reason = refusal(gates, weights[0].size(1))
+        if reason is not None and backend == "triton":
             raise ValueError(f'backend="triton" {reason}; use backend="auto"')
-    return packed(gates, weights, plan, rows, root, reading, cell, workspace)
-
-
-@cache
-def has_triton() -> bool:
-    """Whether the fused kernels can be compiled here."""
-    return find_spec("triton") is not None
+        fused = reason is None
+    return differentiable(gates, weights, plan, rows, root, reading, cell, workspace, fused)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pggnn.cells import CELLS, split_layers
 from pggnn.ops import triton_kernels as kernels
+from pggnn.ops.schedule import Graph
 from pggnn.ops.tiles import Chunk, Extent, Tiles
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
@@ -28,12 +29,23 @@ class Shape(NamedTuple):
 
 def padded(hidden: int) -> int:
     """The width that the kernels compute with."""
-    return max(16, triton.next_power_of_2(hidden))
+    return max(16, 1 << (hidden - 1).bit_length())
 
 
 def operand_dtype(gates: Tensor) -> torch.dtype:
     """What the matrix products read: 16-bit numbers if the gate rows are such, float32 otherwise."""
     return gates.dtype if gates.dtype in (torch.bfloat16, torch.float16) else torch.float32
+
+
+def refusal(gates: Tensor, hidden: int) -> str | None:
+    """Why the kernels cannot do this, if they cannot."""
+    if not (gates.is_cuda or INTERPRETED):
+        return "needs a GPU, or Triton's interpreter (TRITON_INTERPRET=1)"
+    if gates.dtype == torch.double:
+        return "has no float64"
+    if padded(hidden) * operand_dtype(gates).itemsize > 256:
+        return f"has no room in shared memory for the weights of {hidden} channels in {gates.dtype}"
+    return None
 
 
 def shape(gates: Tensor, hidden: int) -> Shape:
@@ -70,11 +82,11 @@ class Fused:
     """The operation on one graph: what the forward and the backward pass share."""
 
     def __init__(
-        self, gates: Tensor, weights: Sequence[Tensor], start: Tensor, degree: Tensor, profile: Tensor, rows: Tensor,
-        tiles: Tiles, root: int, reading: Reading, cell: str, workspace: int,
+        self, gates: Tensor, weights: Sequence[Tensor], graph: Graph, reading: Reading, cell: str, workspace: int,
+        plan: Plan | None = None,
     ) -> None:  # fmt: skip
         self.gates = gates.detach().contiguous()
-        self.start, self.degree, self.rows, self.tiles, self.root = start, degree, rows, tiles, root
+        self.start, self.degree, self.rows, self.root = graph.start, graph.degree, graph.rows, graph.root
         self.cell, self.reading = cell, reading
         self.layers = split_layers([weight.detach().contiguous() for weight in weights])
         self.hidden = weights[0].size(1)
@@ -83,7 +95,10 @@ class Fused:
         self.gate_count, self.state_count = CELLS[cell].gates, CELLS[cell].states
         self.fields = 1 if cell.startswith("srn") else 4
         self.shape = shape(gates, self.hidden)
-        self.extent = Extent(profile, reading, self.shape.block)
+        self.extent = Extent(graph.profile, reading, self.shape.block)
+        # A plan keeps its tiles for the next layer on it.
+        build = (reading, self.shape.block)
+        self.tiles = Tiles.build(graph, *build) if plan is None else plan.derived(Tiles.build, *build)
         self.wave = processors(gates.device) * (1 if self.shape.warps > 4 else 2)
         columns = self.shape.warps // (self.shape.block // 16)
         vector = min(16 // self.dtype.itemsize, self.width // columns // 4)
@@ -148,8 +163,9 @@ class Fused:
     def empty(self, rows: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
         return self.gates.new_empty(rows, width * self.width, dtype=dtype or self.dtype)
 
-    def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
-        """The sum over each node's sequences, and the states for the backward pass if they are to be kept and fit."""
+    def forward(self, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """The sum over each node's sequences, the states for the backward pass if they are to be kept and fit, and
+        nothing."""
         saved_rows = self.saved_rows if keep else 0
         saved = self.gates.new_empty(saved_rows * self.kept_width, dtype=self.dtype)
         last = self.empty(self.extent.sequences, 1, torch.float32)
@@ -160,9 +176,9 @@ class Fused:
         out = self.gates.new_empty(self.degree.size(0), self.hidden)
         if out.numel() > 0:
             kernels.sequence_sum[(out.size(0),)](
-                last, out, self.tiles.first, self.tiles.count, H=self.hidden, HP=self.width, ROWS=16, num_warps=1
+                last, out, self.tiles.first, self.tiles.counts, H=self.hidden, HP=self.width, ROWS=16, num_warps=1
             )
-        return out, saved
+        return out, saved, self.rows.new_empty(0)
 
     def offset(self, chunk: Chunk) -> Tensor:
         """Where the states of each tile of a chunk begin."""
@@ -202,11 +218,12 @@ class Fused:
             below = hidden
         return out
 
-    def backward(self, d_out: Tensor, saved: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def backward(self, d_out: Tensor, *kept: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of each weight."""
         scatters = not torch.are_deterministic_algorithms_enabled()
         rows = self.gates.size(0) if scatters else self.extent.slots
         d_gates = self.gates.new_zeros(rows, self.gates.size(1), dtype=torch.float)
+        saved = kept[0]
         keeps = saved.numel() > 0
         gradient = WeightGradient(self)
         d_out = d_out.contiguous()
@@ -326,12 +343,3 @@ class WeightGradient:
                     gradient.zero_()
             gradients += [d_ih, d_hh, d_bias_ih, d_bias_hh] if upper else [d_hh, d_bias_hh]
         return gradients
-
-
-def operation(
-    gates: Tensor, weights: Sequence[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str,
-    workspace: int,
-) -> Fused:  # fmt: skip
-    """The operation on a plan, which keeps its tiles for the next layer."""
-    tiles = plan.derived(Tiles.build, reading, shape(gates, weights[0].size(1)).block)
-    return Fused(gates, weights, plan.start, plan.degree, plan.profile, rows, tiles, root, reading, cell, workspace)

@@ -18,7 +18,6 @@ from pggnn.ops.memory import POOL
 from pggnn.ops.schedule import Block, BlockIndex, Graph, blocks
 from pggnn.ops.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.orderings import Reading
-from pggnn.plan import Plan
 
 
 class Carry(NamedTuple):
@@ -146,8 +145,9 @@ class Packed:
             out.index_add_(0, index.node, layers[-1].last_hidden)
         return out, states_kept, rows_read
 
-    def backward(self, d_out: Tensor, states_kept: Tensor, rows_read: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def backward(self, d_out: Tensor, *kept: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of the weights; runs blocks again whose states were not kept."""
+        states_kept, rows_read = kept
         saved = Saved(states_kept, rows_read, self.width) if rows_read.numel() > 0 else None
         gradients = Gradients(self)
         for block in self.blocks:
@@ -221,12 +221,3 @@ class Gradients:
                 weight_ih, weight_hh = weight.chunk(2, dim=1)
                 d_weights += [weight_ih, weight_hh, bias_ih, bias_hh]
         return self.table, [gradient.contiguous() for gradient in d_weights]
-
-
-def operation(
-    gates: Tensor, weights: Sequence[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str,
-    workspace: int,
-) -> Packed:  # fmt: skip
-    """The operation on a plan."""
-    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, rows, root)
-    return Packed(gates, weights, graph, reading, cell, workspace)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pggnn.ops.schedule import Graph
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
@@ -21,7 +22,7 @@ class Tiles(NamedTuple):
     """``[S]`` node of each sequence, by falling length."""
     first: Tensor
     """``[N]`` first sequence of each node."""
-    count: Tensor
+    counts: Tensor
     """``[N]`` number of its sequences."""
     slot_node: Tensor
     """``[E + N]`` node of each slot, in the order of the sequences."""
@@ -31,7 +32,7 @@ class Tiles(NamedTuple):
     """``[tiles + 1]`` row of memory where each tile's states begin."""
 
     @classmethod
-    def build(cls, plan: Plan, reading: Reading, block: int) -> "Tiles":
+    def build(cls, plan: Plan | Graph, reading: Reading, block: int) -> "Tiles":
         """Lays the sequences out in tiles of ``block``."""
         extent = Extent(plan.profile, reading, block)
         degree = plan.degree.index_select(0, plan.order)

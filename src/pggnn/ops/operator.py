@@ -1,0 +1,144 @@
+"""The operation as PyTorch knows it: an autograd function while values flow, a registered operator while a compiler or
+an exporter looks on. The registry's bookkeeping costs more than a small graph's arithmetic."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from pggnn.ops.packed import Packed, state_dtype
+from pggnn.ops.schedule import Graph
+from pggnn.orderings import Form, Reading
+from pggnn.plan import Plan
+
+
+class Operation(Protocol):
+    """What a backend makes of one call, see :class:`pggnn.ops.packed.Packed` and :class:`pggnn.ops.fused.Fused`."""
+
+    def forward(self, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """The result, and two tensors that the backward pass needs if it is to come."""
+
+    def backward(self, d_out: Tensor, *kept: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Gradients of the gate rows and of each weight."""
+
+
+def differentiable(
+    gates: Tensor, weights: list[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str,
+    workspace: int, fused: bool,
+) -> Tensor:  # fmt: skip
+    """The operation's result, with a gradient."""
+    keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
+    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, rows, root)
+    if torch.compiler.is_compiling() or type(gates) not in (Tensor, torch.nn.Parameter):
+        out: Tensor = _forward(
+            gates, weights, *graph, reading.form, reading.limit or 0, cell, workspace, fused, keep
+        )[0]  # fmt: skip
+        return out
+    operation = _operation(gates, weights, graph, reading, cell, workspace, fused, plan)
+    if keep:
+        return cast(Tensor, _Eager.apply(operation, gates, *weights))
+    with _without_autocast(gates):
+        return operation.forward(keep=False)[0].to(gates.dtype)
+
+
+def _operation(
+    gates: Tensor, weights: list[Tensor], graph: Graph, reading: Reading, cell: str, workspace: int, fused: bool,
+    plan: Plan | None = None,
+) -> Operation:  # fmt: skip
+    if not fused:
+        return Packed(gates, weights, graph, reading, cell, workspace)
+    from pggnn.ops.fused import Fused
+
+    return Fused(gates, weights, graph, reading, cell, workspace, plan)
+
+
+def _without_autocast(gates: Tensor) -> AbstractContextManager[object]:
+    """Each backend chooses its own precision."""
+    device = gates.device.type
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+
+
+class _Eager(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, operation: Operation, gates: Tensor, *weights: Tensor) -> Tensor:
+        with _without_autocast(gates):
+            out, *ctx.kept = operation.forward(keep=True)
+        ctx.operation = operation
+        ctx.save_for_backward(gates, *weights)
+        return out.to(gates.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        gates, *weights = ctx.saved_tensors  # refuses weights that were changed since
+        with _without_autocast(gates):
+            d_gates, d_weights = ctx.operation.backward(d_out, *ctx.kept)
+        return None, d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))
+
+
+@torch.library.custom_op("pggnn::recurrence", mutates_args=())
+def _forward(
+    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The sums, and what the backward pass needs where it is to be kept and fits the workspace."""
+    graph = Graph(start, degree, order, profile, rows, root)
+    reading = Reading(cast(Form, form), limit or None)
+    out, states, read = _operation(gates, weights, graph, reading, cell, workspace, fused).forward(keep)
+    return out.to(gates.dtype), states, read
+
+
+@_forward.register_fake
+def _(
+    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    elements, read = (torch.library.get_ctx().new_dynamic_size() if keep else 0 for _ in range(2))
+    half = fused and gates.dtype in (torch.bfloat16, torch.float16)
+    states = gates.new_empty(elements, dtype=gates.dtype if half else state_dtype(gates, weights))
+    return gates.new_empty(degree.size(0), weights[0].size(1)), states, rows.new_empty(read)
+
+
+@torch.library.custom_op("pggnn::recurrence_backward", mutates_args=())
+def _backward(
+    d_out: Tensor, states: Tensor, read: Tensor,
+    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool,
+) -> list[Tensor]:  # fmt: skip
+    """Gradients of the gate rows and of each weight."""
+    graph = Graph(start, degree, order, profile, rows, root)
+    reading = Reading(cast(Form, form), limit or None)
+    operation = _operation(gates, weights, graph, reading, cell, workspace, fused)
+    d_gates, d_weights = operation.backward(d_out, states, read)
+    return [d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))]
+
+
+@_backward.register_fake
+def _(
+    d_out: Tensor, states: Tensor, read: Tensor,
+    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool,
+) -> list[Tensor]:  # fmt: skip
+    return [torch.empty_like(gates), *(torch.empty_like(weight) for weight in weights)]
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    gates, weights, start, degree, order, profile, rows, *ctx.constants, _ = inputs
+    ctx.set_materialize_grads(False)
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(*output[1:], gates, start, degree, order, profile, rows, *weights)
+
+
+def _gradient(ctx: Any, d_out: Tensor | None, *_: Tensor) -> tuple[Any, ...]:
+    states, read, gates, start, degree, order, profile, rows, *weights = ctx.saved_tensors
+    if d_out is None:
+        return None, [None] * len(weights), *([None] * 12)
+    d_gates, *d_weights = _backward(
+        d_out, states, read, gates, weights, start, degree, order, profile, rows, *ctx.constants
+    )
+    return d_gates, d_weights, *([None] * 12)
+
+
+_forward.register_autograd(_gradient, setup_context=_setup_context)

@@ -1,0 +1,295 @@
+"""The fused kernels against the definitions they restate: on a GPU if there is one, else in Triton's interpreter."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_group_recurrence import BLOCKS, DEGREES, PARALLEL, SERIAL, assert_matches_reference
+
+from pggnn import PGConv, Plan
+from pggnn.cells import CELLS, Recurrence
+from pggnn.ops import group_recurrence
+from pggnn.orderings import FORMS, Reading
+from pggnn.testing import random_graph
+
+triton = pytest.importorskip("triton")
+tl = triton.language
+
+from pggnn.ops import triton_index, triton_kernels  # noqa: E402
+from pggnn.ops.tiles import Extent  # noqa: E402
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+gpu = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU on this machine")
+
+
+@triton.jit
+def _slot_kernel(i, t, n, out, FORM: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr):
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    slot = triton_index.slot_read(tl.load(i + at), tl.load(t + at), tl.load(n + at), FORM, LIMIT)
+    tl.store(out + at, slot)
+
+
+@triton.jit
+def _reading_kernel(q, j, n, i, t, reads, FORM: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr):
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    j_at, n_at, q_at = tl.load(j + at), tl.load(n + at), tl.load(q + at)
+    sequence, step, does = triton_index.reading(q_at, j_at, n_at, FORM, LIMIT)
+    tl.store(i + at, sequence)
+    tl.store(t + at, step)
+    tl.store(reads + at, (does & (q_at < triton_index.readings(j_at, n_at, FORM, LIMIT))).to(tl.int32))
+
+
+def padded(rows):
+    columns = torch.tensor(rows, dtype=torch.int32).t().contiguous()
+    return torch.nn.functional.pad(columns, (0, -columns.size(1) % 1024)).to(DEVICE)
+
+
+@pytest.mark.parametrize("limit", [None, 1, 3])
+@pytest.mark.parametrize("form", FORMS)
+def test_slots_and_their_inverse(form, limit):
+    reading = Reading(form, limit)
+    steps = [
+        (i, t, n)
+        for n in (*range(10), 17, 24)
+        for i in range(reading.count(n))
+        for t in range(reading.length(n))
+    ]  # fmt: skip
+    i, t, n = padded(steps)
+    out = torch.empty_like(i)
+    _slot_kernel[(i.numel() // 1024,)](i, t, n, out, FORM=form, LIMIT=limit or 0, SIZE=1024)
+    assert out[: len(steps)].tolist() == [reading.slot(*step) for step in steps]
+
+    most = 2 * 24 * 24
+    asked = [(q, j, n) for n in (*range(10), 17, 24) for j in range(n + 1) for q in range(min(most, 2 * n * n + 2))]
+    q, j, n = padded(asked)
+    i, t, reads = (torch.empty_like(q) for _ in range(3))
+    _reading_kernel[(q.numel() // 1024,)](q, j, n, i, t, reads, FORM=form, LIMIT=limit or 0, SIZE=1024)
+    found = [
+        (n, slot if slot < n else -1, i, t)
+        for (_, slot, n), i, t, does in zip(asked, i.tolist(), t.tolist(), reads.tolist(), strict=False)
+        if does
+    ]
+    wanted = [(n, reading.slot(i, t, n), i, t) for i, t, n in steps]
+    assert sorted(found) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    ("cell", "layers", "workspace"),
+    [
+        ("lstm", 1, PARALLEL), ("lstm", 2, PARALLEL), ("lstm", 3, BLOCKS), ("lstm", 2, SERIAL),
+        ("gru", 2, PARALLEL), ("gru", 1, BLOCKS), ("srn", 2, PARALLEL), ("srn", 3, BLOCKS),
+    ],
+)  # fmt: skip
+def test_group(cell, layers, workspace):
+    """Kept whole, in chunks of tiles, and in slabs of one step."""
+    degrees = DEGREES if workspace > 0 else (0, 1, 3, 4)
+    assert_matches_reference(Reading("merged"), cell, layers, workspace, torch.float, degrees, backend="triton")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form):
+    degrees = (0, 1, 2, 3, 4)
+    assert_matches_reference(Reading(form), "lstm", 1, PARALLEL, torch.float, degrees, backend="triton")
+    for cell in ("srn-relu", "srn-identity"):
+        assert_matches_reference(Reading(form, 2), cell, 1, BLOCKS, torch.float, degrees, backend="triton")
+
+
+@pytest.mark.parametrize("hidden", [8, 20, 40])
+def test_widths(hidden):
+    """8 and 20 are filled up to 16 and 32; the weights of 40 leave no room for those of the input beside them."""
+    assert_matches_reference(
+        Reading("merged", 3), "gru" if hidden == 8 else "lstm", 2, PARALLEL, torch.float, (4, 0, 3),
+        backend="triton", hidden=hidden,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("degrees", [(), (0, 0), (1,), (30,)])
+def test_odd_graphs(degrees):
+    assert_matches_reference(Reading("merged", 2), "lstm", 1, PARALLEL, torch.float, degrees, backend="triton")
+    assert_matches_reference(Reading("ring", 2), "srn", 1, PARALLEL, torch.float, degrees, backend="triton")
+
+
+def test_half_precision():
+    """Triton's interpreter has no bfloat16 to speak of; that is tested on a GPU, below."""
+    assert_matches_reference(
+        Reading("merged"), "lstm", 2, PARALLEL, torch.half, (3, 4, 0), backend="triton", tolerance=0.006
+    )
+
+
+def test_scattered_gradients_are_the_same():
+    torch.use_deterministic_algorithms(False)
+    assert_matches_reference(Reading("merged"), "lstm", 1, BLOCKS, torch.float, backend="triton")
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"edge_dim": 2}, {"root": "linear", "orderings": 2}, {"max_degree": 3}])
+def test_layer(kwargs):
+    edge_index = random_graph((0, 1, 4, 5))
+    x, edge_attr = torch.randn(4, 4), torch.randn(edge_index.size(1), 2) if "edge_dim" in kwargs else None
+    fused = PGConv(4, 6, num_layers=1, backend="triton", **kwargs).to(DEVICE)
+    packed = PGConv(4, 6, num_layers=1, backend="packed", **kwargs)
+    packed.load_state_dict(fused.state_dict())
+    outcomes = []
+    for conv, device in ((fused, DEVICE), (packed, "cpu")):
+        moved = x.to(device).requires_grad_()
+        out = conv(moved, edge_index.to(device), edge_attr if edge_attr is None else edge_attr.to(device))
+        gradients = torch.autograd.grad(out.sin().sum(), [moved, *conv.parameters()])
+        outcomes.append([tensor.cpu() for tensor in (out, *gradients)])
+    for a, b in zip(*outcomes, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+
+
+def problem(hidden=5, dtype=torch.float, degrees=(0, 1, 2, 3)):
+    plan = Plan.build(random_graph(degrees), len(degrees)).to(DEVICE)
+    rnn = Recurrence(3, hidden, 2, "lstm").to(DEVICE)
+    gates = rnn(torch.randn(len(degrees), 3, device=DEVICE)).detach().to(dtype).requires_grad_()
+    return plan, rnn, gates
+
+
+def test_backward_twice_over_one_graph():
+    plan, rnn, gates = problem()
+    out = group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm", backend="triton")
+    first, second = (torch.autograd.grad(out.sum(), gates, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_layers_share_a_plans_tiles():
+    plan, rnn, gates = problem()
+    for _ in range(2):
+        group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm", backend="triton")
+    assert len(plan.__dict__["_derived"]) == 1
+    assert "_derived" not in plan.__getstate__()
+
+
+def test_operator_registration():
+    plan, rnn, gates = problem()
+    weights = [weight.detach().requires_grad_() for weight in rnn.recurrent_weights]
+    graph = (plan.start, plan.degree, plan.order, plan.profile, plan.neighbor)
+    torch.library.opcheck(
+        torch.ops.pggnn.recurrence, (gates, weights, *graph, 0, "merged", 0, "lstm", PARALLEL, True, True)
+    )
+
+
+@pytest.mark.parametrize(("hidden", "dtype", "reason"), [(5, torch.double, "float64"), (300, torch.float, "300")])
+def test_what_it_cannot_do_is_refused(hidden, dtype, reason):
+    plan, rnn, gates = problem(hidden, dtype)
+    with pytest.raises(ValueError, match=reason):
+        group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm", backend="triton")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    profile=st.dictionaries(st.integers(0, 60), st.integers(1, 200), min_size=1, max_size=8),
+    form=st.sampled_from(list(FORMS)),
+    most_rows=st.integers(32, 200_000),
+    wave=st.integers(1, 300),
+)
+def test_chunks_cover_each_tile_once(profile, form, most_rows, wave):
+    reading, block = Reading(form), 16
+    extent = Extent(torch.tensor(sorted(profile.items(), reverse=True)), reading, block)
+    lengths = [reading.length(n) for n in sorted(profile, reverse=True) for _ in range(profile[n] * reading.count(n))]
+    assert extent.sequences == len(lengths)
+    assert extent.rows == sum((lengths[first] + 1) * block for first in range(0, len(lengths), block))
+    tile = 0
+    for chunk in extent.chunks(most_rows, wave):
+        assert (chunk.first_tile, chunk.first_sequence) == (tile, tile * block)
+        assert chunk.longest == lengths[chunk.first_sequence]
+        assert chunk.rows <= most_rows
+        assert chunk.tiles > 0
+        tile += chunk.tiles
+        assert chunk.end_sequence == min(tile * block, len(lengths))
+    assert tile == extent.tiles
+
+
+def test_a_place_for_each_column():
+    for width, warps, vector in ((16, 1, 4), (32, 1, 8), (256, 1, 8), (512, 2, 8), (256, 2, 4)):
+        columns = torch.arange(width, device=DEVICE, dtype=torch.int32)
+        there, back = torch.empty_like(columns), torch.empty_like(columns)
+        _column_kernel[(1,)](there, back, W=width, WN=warps, E=vector)
+        assert torch.equal(there.sort().values, columns)
+        assert torch.equal(back, columns)
+
+
+@triton.jit
+def _column_kernel(there, back, W: tl.constexpr, WN: tl.constexpr, E: tl.constexpr):
+    column = tl.arange(0, W)
+    place = triton_kernels.place_of(column, W, WN, E)
+    tl.store(there + column, place)
+    tl.store(back + column, triton_kernels.column_at(place, W, WN, E))
+
+
+@gpu
+@pytest.mark.parametrize("hidden", [64, 128])
+@pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
+def test_large_in_half_precision(cell, hidden):
+    """Against float64: what is left is rounding of the operands."""
+    degrees = [d % 14 for d in range(600)]
+    torch.use_deterministic_algorithms(False)
+    plan = Plan.build(random_graph(degrees), len(degrees)).to(DEVICE)
+    rnn = Recurrence(3, hidden, 2, cell).to(DEVICE)
+    gates = torch.randn(len(degrees), CELLS[cell].gates * hidden, device=DEVICE).bfloat16()
+    outcomes = []
+    for dtype, backend, workspace in ((None, "triton", 2**24), (torch.double, "packed", None)):
+        moved = gates.to(dtype or gates.dtype).requires_grad_()
+        weights = [w.detach().to(dtype or w.dtype).requires_grad_() for w in rnn.recurrent_weights]
+        out = group_recurrence(
+            moved, weights, plan, reading=Reading(), cell=cell, backend=backend, workspace=workspace
+        )  # fmt: skip
+        outcomes.append([out, *torch.autograd.grad(out.double().sin().sum(), [moved, *weights])])
+    for a, b in zip(*outcomes, strict=True):
+        assert (a - b).norm() < 0.02 * b.norm()
+
+
+@gpu
+def test_no_host_synchronisation_and_cuda_graphs():
+    torch.use_deterministic_algorithms(False)
+    plan, rnn, gates = problem(64, torch.bfloat16)
+
+    def step():
+        gates.grad = None
+        group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm").float().sum().backward()
+        return gates.grad
+
+    expected = step().clone()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    captured.zero_()
+    graph.replay()
+    torch.testing.assert_close(captured, expected)
+
+
+@gpu
+def test_compiles_whole():
+    torch.use_deterministic_algorithms(False)
+    torch._dynamo.reset()
+    conv = PGConv(4, 16).to(DEVICE)
+    compiled = torch.compile(conv, backend="aot_eager", fullgraph=True)
+    for seed, degrees in enumerate((DEGREES, (1, 2, 3), (5, 5, 0, 9))):
+        plan = Plan.build(random_graph(degrees, seed), len(degrees)).to(DEVICE)
+        x = torch.randn(len(degrees), 4, device=DEVICE, requires_grad=True)
+        actual, expected = compiled(x, plan), conv(x, plan)
+        torch.testing.assert_close(actual, expected)
+        gradients = [torch.autograd.grad(out.sin().sum(), x)[0] for out in (actual, expected)]
+        torch.testing.assert_close(*gradients)
+
+
+@gpu
+def test_a_hub():
+    torch.use_deterministic_algorithms(False)
+    leaves = 100_000
+    star = torch.stack([torch.arange(1, leaves + 1), torch.zeros(leaves, dtype=torch.long)]).to(DEVICE)
+    conv, x = PGConv(8, 16, orderings=64).to(DEVICE), torch.randn(leaves + 1, 8, device=DEVICE, requires_grad=True)
+    with torch.autocast("cuda", torch.bfloat16):
+        out = conv(x, star)
+    out[0].sum().backward()
+    assert out.isfinite().all()
+    assert x.grad.isfinite().all()
