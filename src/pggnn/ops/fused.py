@@ -167,7 +167,10 @@ class Fused:
         """The sum over each node's sequences, the states for the backward pass if they are to be kept and fit, and
         nothing."""
         saved_rows = self.saved_rows if keep else 0
-        saved = self.gates.new_empty(saved_rows * self.kept_width, dtype=self.dtype)
+        # One block of each tile stays unwritten: an operator's output must still be the same each time.
+        repeatable = torch.are_deterministic_algorithms_enabled()
+        allocate = self.gates.new_zeros if repeatable else self.gates.new_empty
+        saved = allocate(saved_rows * self.kept_width, dtype=self.dtype)
         last = self.empty(self.extent.sequences, 1, torch.float32)
         for chunk in self.extent.chunks(saved_rows or self.most_passed, self.wave):
             carry: Tensor | None = None
