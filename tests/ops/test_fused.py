@@ -267,13 +267,11 @@ def test_no_host_synchronisation_and_cuda_graphs():
     torch.testing.assert_close(captured, expected)
 
 
-@gpu
 def test_compiles_whole():
-    torch.use_deterministic_algorithms(False)
     torch._dynamo.reset()
-    conv = PGConv(4, 16).to(DEVICE)
+    conv = PGConv(4, 8, num_layers=1, backend="triton").to(DEVICE)
     compiled = torch.compile(conv, backend="aot_eager", fullgraph=True)
-    for seed, degrees in enumerate((DEGREES, (1, 2, 3), (5, 5, 0, 9))):
+    for seed, degrees in enumerate(((0, 1, 4), (1, 2, 3, 3), (3, 0))):
         plan = Plan.build(random_graph(degrees, seed), len(degrees)).to(DEVICE)
         x = torch.randn(len(degrees), 4, device=DEVICE, requires_grad=True)
         actual, expected = compiled(x, plan), conv(x, plan)
