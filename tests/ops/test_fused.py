@@ -15,7 +15,7 @@ from pggnn.testing import random_graph
 triton = pytest.importorskip("triton")
 tl = triton.language
 
-from pggnn.ops import triton_index, triton_kernels  # noqa: E402
+from pggnn.ops import triton_index, triton_layout  # noqa: E402
 from pggnn.ops.tiles import Extent  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -212,9 +212,9 @@ def test_a_place_for_each_column():
 @triton.jit
 def _column_kernel(there, back, W: tl.constexpr, WN: tl.constexpr, E: tl.constexpr):
     column = tl.arange(0, W)
-    place = triton_kernels.place_of(column, W, WN, E)
+    place = triton_layout.place_of(column, W, WN, E)
     tl.store(there + column, place)
-    tl.store(back + column, triton_kernels.column_at(place, W, WN, E))
+    tl.store(back + column, triton_layout.column_at(place, W, WN, E))
 
 
 @gpu

@@ -9,9 +9,11 @@ import triton
 from torch import Tensor
 
 from pggnn.cells import CELLS, split_layers
-from pggnn.ops import triton_kernels as kernels
 from pggnn.ops.schedule import Graph
 from pggnn.ops.tiles import Chunk, Extent, Tiles
+from pggnn.ops.triton_prepare import prepare_table, prepare_weights
+from pggnn.ops.triton_recurrence import backward_layer, forward_layer
+from pggnn.ops.triton_sums import finish_weights, gate_gradient, sequence_sum, weight_gradient
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
@@ -63,7 +65,7 @@ def processors(device: torch.device) -> int:
 
 
 class Weights(NamedTuple):
-    """A layer's weights as :func:`~.triton_kernels.prepare_weights` leaves them."""
+    """A layer's weights as :func:`prepare_weights` leaves them."""
 
     forward: Tensor
     backward: Tensor
@@ -120,11 +122,11 @@ class Fused:
 
     @cached_property
     def table(self) -> Tensor:
-        """The gate rows as :func:`~.triton_kernels.forward_layer` reads them."""
+        """The gate rows as :func:`forward_layer` reads them."""
         rows = self.gates.size(0)
         table = self.empty(rows, self.fields)
         if rows > 0:
-            kernels.prepare_table[(-(-rows // 8),)](
+            prepare_table[(-(-rows // 8),)](
                 self.gates, self.layers[0].bias_hh, table, rows,
                 **self.layout, **self.gating, CELL=self.cell, ROWS=8, num_warps=4,
             )  # fmt: skip
@@ -139,7 +141,7 @@ class Fused:
             both = self.empty(4 * wide, 1)
             bias = self.gates.new_empty(wide, dtype=torch.float if self.shape.projects else self.dtype)
             hh, ih = layer.weight_hh, layer.weight_ih
-            kernels.prepare_weights[(wide // 16,)](
+            prepare_weights[(wide // 16,)](
                 hh if ih is None else ih, hh, layer.bias_hh if layer.bias_ih is None else layer.bias_ih,
                 layer.bias_hh, both, both[2 * wide :], bias, **self.layout, **self.gating, CELL=self.cell,
                 UPPER=index > 0, ARRANGED=not self.shape.projects, ROWS=16, num_warps=4,
@@ -178,7 +180,7 @@ class Fused:
                 carry = self.run(chunk, begin, self.states(saved) if saved_rows > 0 else None, carry, last)
         out = self.gates.new_empty(self.degree.size(0), self.hidden)
         if out.numel() > 0:
-            kernels.sequence_sum[(out.size(0),)](
+            sequence_sum[(out.size(0),)](
                 last, out, self.tiles.first, self.tiles.counts, H=self.hidden, HP=self.width, ROWS=16, num_warps=1
             )
         return out, saved, self.rows.new_empty(0)
@@ -207,7 +209,7 @@ class Fused:
             if source == "product":
                 lower = below.view(-1, self.width)[block : chunk.rows]
                 below = torch.addmm(weights.bias, lower, weights.forward[:wide].t())
-            kernels.forward_layer[(chunk.tiles,)](
+            forward_layer[(chunk.tiles,)](
                 self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
                 self.tiles.node_of, self.tiles.first, self.degree, self.start, self.offset(chunk),
                 kept.acts if kept is not None else unused, kept.cells if kept is not None else unused, hidden,
@@ -267,7 +269,7 @@ class Fused:
             projects = upper and self.shape.projects
             d_below = self.empty(chunk.rows, 1) if projects else d_out
             d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
-            kernels.backward_layer[(chunk.tiles,)](
+            backward_layer[(chunk.tiles,)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
                 self.offset(chunk), kept.acts, d_acts, kept.cells, kept.hidden,
                 d_out if carries is None else carries[index], self.extent.sequences, chunk.first_sequence, begin,
@@ -282,7 +284,7 @@ class Fused:
 
     def reduce_gates(self, chunk: Chunk, begin: int, acts: Tensor, d_gates: Tensor, scatters: bool) -> None:
         """Adds the gate gradients of a chunk's steps to the rows they read."""
-        kernels.gate_gradient[(chunk.end_slot - chunk.first_slot,)](
+        gate_gradient[(chunk.end_slot - chunk.first_slot,)](
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
             self.start, self.offset(chunk), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
             begin, begin + (chunk.slab or chunk.longest), self.root,
@@ -320,7 +322,7 @@ class WeightGradient:
     def add(self, index: int, d_acts: Tensor, hidden: Tensor, below: Tensor, rows: int) -> None:
         """Adds what a chunk contributes to a layer."""
         operation = self.operation
-        kernels.weight_gradient[(self.tiles, self.shares)](
+        weight_gradient[(self.tiles, self.shares)](
             d_acts, hidden, below, self.matrices[index], self.vectors[index], rows,
             W=self.wide, HP=operation.width, BU=self.side, BK=self.side,
             ROWS=64 if operation.dtype.itemsize == 2 else 32, B=operation.shape.block, UPPER=index > 0,
@@ -337,7 +339,7 @@ class WeightGradient:
             d_hh, d_bias_hh = (torch.empty_like(w, dtype=torch.float) for w in (layer.weight_hh, layer.bias_hh))
             d_ih, d_bias_ih = (torch.empty_like(d_hh), torch.empty_like(d_bias_hh)) if upper else (d_hh, d_bias_hh)
             if self.begun[index]:
-                kernels.finish_weights[(-(-d_hh.size(0) // 4),)](
+                finish_weights[(-(-d_hh.size(0) // 4),)](
                     self.matrices[index], self.vectors[index], d_ih, d_hh, d_bias_ih, d_bias_hh, self.shares,
                     **operation.layout, **operation.gating, CELL=operation.cell, UPPER=upper, ROWS=4, num_warps=1,
                 )  # fmt: skip

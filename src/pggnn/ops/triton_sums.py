@@ -1,0 +1,142 @@
+"""The sums around the recurrent kernels: of last states by node, and of gradients by weight and by gate row."""
+
+import triton
+import triton.language as tl
+
+from pggnn.ops.triton_index import reading, readings
+from pggnn.ops.triton_layout import column_at, field_at, place_of
+
+
+@triton.jit
+def finish_weights(
+    d_weight, d_bias, d_ih, d_hh, d_bias_ih, d_bias_hh, shares,
+    H: tl.constexpr, HP: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, GATES: tl.constexpr,
+    CELL: tl.constexpr, UPPER: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Adds up the shares of :func:`weight_gradient` and puts them in the order of the weights."""
+    W: tl.constexpr = FIELDS * HP
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    k = tl.arange(0, HP)
+    gate, unit = row // H, row % H
+    column = place_of(k, HP, WN, E)
+    exists = row < GATES * H
+    inner = exists[:, None] & (k < H)[None, :]
+    out = row[:, None] * H + k[None, :]
+    for side in tl.static_range(2 if UPPER else 1):
+        field = gate
+        if side == 0 and CELL == "gru":
+            field = tl.where(gate == 2, 3, gate)
+        wide = unit // (HP // WN) * (W // WN) + field * (HP // WN) + unit % (HP // WN)
+        place = place_of(wide, W, WN, E)
+        matrix = tl.zeros([ROWS, HP], tl.float32)
+        vector = tl.zeros([ROWS], tl.float32)
+        for share in range(shares):
+            at = ((share * 2 + side) * W + place)[:, None] * HP + column[None, :]
+            matrix += tl.load(d_weight + at, mask=inner, other=0)
+            vector += tl.load(d_bias + share * W + place, mask=exists, other=0)
+        if side == 0:
+            tl.store(d_hh + out, matrix, mask=inner)
+            tl.store(d_bias_hh + row, vector, mask=exists)
+        else:
+            tl.store(d_ih + out, matrix, mask=inner)
+            tl.store(d_bias_ih + row, vector, mask=exists)
+
+
+@triton.jit
+def weight_gradient(
+    acts, hidden, below, d_weight, d_bias, num_rows,
+    W: tl.constexpr, HP: tl.constexpr, BU: tl.constexpr, BK: tl.constexpr, ROWS: tl.constexpr, B: tl.constexpr,
+    UPPER: tl.constexpr, ADDS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Adds a share of the rows of ``actsᵀ hidden`` and, for an upper layer, of ``actsᵀ below`` one block further on.
+
+    Program (tile of the matrix, share); ``d_weight`` is ``[share, 2, W, HP]``, ``d_bias`` is ``[share, W]``.
+    """
+    share, shares = tl.program_id(1), tl.num_programs(1)
+    across: tl.constexpr = HP // BK
+    u = tl.program_id(0) // across * BU + tl.arange(0, BU)
+    k = tl.program_id(0) % across * BK + tl.arange(0, BK)
+    own = tl.zeros([BU, BK], tl.float32)
+    lower = tl.zeros([BU, BK], tl.float32)
+    total = tl.zeros([BU, 16], tl.float32)
+    ones = tl.full([ROWS, 16], 1, acts.dtype.element_ty)
+    for begin in range(share * ROWS, num_rows, shares * ROWS):
+        row = (begin + tl.arange(0, ROWS)).to(tl.int64)
+        mask = (row < num_rows)[:, None]
+        d = tl.trans(tl.load(acts + row[:, None] * W + u[None, :], mask=mask, other=0))
+        h = tl.load(hidden + row[:, None] * HP + k[None, :], mask=mask, other=0)
+        own = tl.dot(d, h, acc=own, input_precision=PRECISION)
+        if UPPER:
+            mask = (row + B < num_rows)[:, None]
+            x = tl.load(below + (row + B)[:, None] * HP + k[None, :], mask=mask, other=0)
+            lower = tl.dot(d, x, acc=lower, input_precision=PRECISION)
+        total = tl.dot(d, ones, acc=total, input_precision=PRECISION)
+    out = d_weight + (share * 2 * W + u[:, None]) * HP + k[None, :]
+    at = d_bias + share * W + u
+    sums = tl.max(total, axis=1)
+    if ADDS:
+        own += tl.load(out)
+        sums += tl.load(at)
+        if UPPER:
+            lower += tl.load(out + W * HP)
+    tl.store(out, own)
+    if UPPER:
+        tl.store(out + W * HP, lower)
+    if tl.program_id(0) % across == 0:
+        tl.store(at, sums)
+
+
+@triton.jit
+def gate_gradient(
+    acts, d_gates, table_rows, slot_node, slot_first, first, degree, start, offset,
+    first_slot, first_sequence, end_sequence, t_begin, t_end, root,
+    H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
+    GATES: tl.constexpr, QUEUE: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, SCATTERS: tl.constexpr,
+):  # fmt: skip
+    """Sums the gate gradients of all steps that read a slot, and adds them to the slot's row of ``d_gates`` or, to
+    be repeatable bit for bit, to a row of the slot's own."""
+    W: tl.constexpr = FIELDS * HP
+    s = first_slot + tl.program_id(0)
+    node = tl.load(slot_node + s)
+    n = tl.load(degree + node).to(tl.int32)
+    j = s - tl.load(slot_first + node)
+    begins = tl.load(first + node)
+    origin = tl.load(offset)
+    col = tl.arange(0, W)
+    total = tl.zeros([W], tl.float32)
+    count = readings(j, n, FORM, LIMIT)
+    for q_begin in range(0, count, QUEUE):
+        q = q_begin + tl.arange(0, QUEUE)
+        i, t, reads = reading(q, j, n, FORM, LIMIT)
+        sequence = begins + i
+        reads &= (q < count) & (sequence >= first_sequence) & (sequence < end_sequence) & (t >= t_begin) & (t < t_end)
+        within = sequence - first_sequence
+        tile = tl.where(reads, within // B, 0)
+        row = tl.load(offset + tile) - origin + (t - t_begin) * B + within % B
+        total += tl.sum(tl.load(acts + row[:, None] * W + col[None, :], mask=reads[:, None], other=0).to(tl.float32), 0)
+    gate, unit = field_at(column_at(col, W, WN, E), HP, FIELDS, WN)
+    mask = (gate < GATES) & (unit < H)
+    at = gate * H + unit
+    if SCATTERS:
+        if count > 0:
+            row = (root + node).to(tl.int64)
+            if j < n:
+                row = tl.load(table_rows + tl.load(start + node) + j)
+            tl.atomic_add(d_gates + row * (GATES * H) + at, total, mask=mask, sem="relaxed")
+    else:
+        out = d_gates + s.to(tl.int64) * (GATES * H) + at
+        tl.store(out, tl.load(out, mask=mask) + total, mask=mask)
+
+
+@triton.jit
+def sequence_sum(last, out, first, count, H: tl.constexpr, HP: tl.constexpr, ROWS: tl.constexpr):
+    """Sums the last hidden states of each node's sequences."""
+    node = tl.program_id(0)
+    begin = tl.load(first + node).to(tl.int64)
+    number = tl.load(count + node).to(tl.int32)
+    col = tl.arange(0, HP)
+    total = tl.zeros([HP], tl.float32)
+    for row in range(0, number, ROWS):
+        i = row + tl.arange(0, ROWS)
+        total += tl.sum(tl.load(last + (begin + i)[:, None] * HP + col, mask=(i < number)[:, None], other=0), 0)
+    tl.store(out + node.to(tl.int64) * H + col, total, mask=col < H)
