@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pggnn.cells import CELLS, split_layers
 from pggnn.ops.schedule import Graph
-from pggnn.ops.tiles import Chunk, Extent, Tiles
+from pggnn.ops.tiles import Chunk, Tiles
 from pggnn.ops.triton_prepare import prepare_table, prepare_weights
 from pggnn.ops.triton_recurrence import backward_layer, forward_layer
 from pggnn.ops.triton_sums import finish_weights, gate_gradient, sequence_sum, weight_gradient
@@ -97,10 +97,10 @@ class Fused:
         self.gate_count, self.state_count = CELLS[cell].gates, CELLS[cell].states
         self.fields = 1 if cell.startswith("srn") else 4
         self.shape = shape(gates, self.hidden)
-        self.extent = Extent(graph.profile, reading, self.shape.block)
         # A plan keeps its tiles for the next layer on it.
         build = (reading, self.shape.block)
         self.tiles = Tiles.build(graph, *build) if plan is None else plan.derived(Tiles.build, *build)
+        self.extent = self.tiles.extent
         self.wave = processors(gates.device) * (1 if self.shape.warps > 4 else 2)
         columns = self.shape.warps // (self.shape.block // 16)
         vector = min(16 // self.dtype.itemsize, self.width // columns // 4)
@@ -232,7 +232,7 @@ class Fused:
         keeps = saved.numel() > 0
         gradient = WeightGradient(self)
         d_out = d_out.contiguous()
-        chunks = list(self.extent.chunks(self.extent.rows if keeps else self.most_kept, self.wave))
+        chunks = self.extent.chunks(self.extent.rows if keeps else self.most_kept, self.wave)
         memory = saved
         if not keeps:
             most_rows = max((chunk.rows for chunk in chunks), default=0)

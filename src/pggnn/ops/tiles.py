@@ -4,8 +4,8 @@ device anything: what the host needs to know follows from :attr:`pggnn.plan.Plan
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,9 +15,12 @@ from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 
-class Tiles(NamedTuple):
+@dataclass(frozen=True)
+class Tiles:
     """Where each sequence and each slot belongs, on the device; a node's centre counts as one more slot."""
 
+    extent: "Extent"
+    """How many there are, on the host."""
     node_of: Tensor
     """``[S]`` node of each sequence, by falling length."""
     first: Tensor
@@ -45,7 +48,7 @@ class Tiles(NamedTuple):
         slot_first[plan.order] = (slots.cumsum(0) - slots).to(torch.int32)
         longest = reading.length(plan.degree.index_select(0, node_of[::block].long()))
         offset = torch.nn.functional.pad(((longest + 1) * block).cumsum(0), (1, 0))
-        return cls(node_of, first, reading.count(plan.degree).to(torch.int32), slot_node, slot_first, offset)
+        return cls(extent, node_of, first, reading.count(plan.degree).to(torch.int32), slot_node, slot_first, offset)
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Extent:
 
     def __init__(self, profile: Tensor, reading: Reading, block: int) -> None:
         self.block = block
+        self._chunks: dict[tuple[int, int], list[Chunk]] = {}
         groups = [(n, nodes, reading.count(n), reading.length(n)) for n, nodes in profile.tolist()]
         self.slots = sum(nodes * (n + 1) for n, nodes, _, _ in groups)
         self.groups = [group for group in groups if group[2] > 0]
@@ -79,13 +83,18 @@ class Extent:
     def tiles(self) -> int:
         return -(-self.sequences // self.block)
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Rows of memory that the states of all tiles take."""
         return sum(tiles * (length + 1) * self.block for tiles, length in self._runs())
 
-    def chunks(self, most_rows: int, wave: int = 1) -> Iterator[Chunk]:
+    def chunks(self, most_rows: int, wave: int = 1) -> list[Chunk]:
         """Chunks of at most ``most_rows`` rows, of whole multiples of ``wave`` tiles where there is room for one."""
+        if (most_rows, wave) not in self._chunks:
+            self._chunks[most_rows, wave] = list(self._cut(most_rows, wave))
+        return self._chunks[most_rows, wave]
+
+    def _cut(self, most_rows: int, wave: int) -> Iterator[Chunk]:
         runs = list(self._runs())
         tile = 0
         while runs:
