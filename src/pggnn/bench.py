@@ -211,7 +211,7 @@ def data(rounds: int = 3) -> Figures:
 
 
 def _load_and_batch(name: str, batch_size: int) -> None:
-    for _ in Batches(load(name, split="train"), batch_size, shuffle=True):
+    for _ in Batches(load(name, split="train"), batch_size, "shuffle"):
         pass
 
 

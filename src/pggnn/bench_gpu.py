@@ -142,7 +142,7 @@ def epoch(name: str, hidden: int, batch_size: int, most_steps: int | None) -> Fi
     """A training epoch with the whole group in bfloat16, beside PyG's GIN on the same batches."""
     dataset = load(name, split="train")
     schema = dataset.schema
-    batches = Batches(dataset, batch_size, shuffle=True, device="cuda")
+    batches = Batches(dataset, batch_size, sampling="shuffle", device="cuda")
     classifies = schema.task == "classification"
     steps = min(len(batches), most_steps or len(batches))
     ours = PGGNN(schema.in_channels, hidden, schema.out_channels, flow=schema.flow).cuda()

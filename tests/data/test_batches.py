@@ -4,6 +4,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.datasets import FakeDataset
 
 from pggnn import PGGNN, Plan
+from pggnn.data import storage
 from pggnn.data.batches import Batches
 from pggnn.data.catalogue import load
 from pggnn.data.counting import Counting
@@ -11,6 +12,7 @@ from pggnn.data.graphs import Graphs
 from pggnn.data.jsonl import load_jsonl
 from pggnn.data.schema import Schema
 from pggnn.plan import FIELDS
+from pggnn.seeds import derived_seed
 
 
 def assert_equal(ours, theirs, flow="source_to_target"):
@@ -29,11 +31,11 @@ def assert_equal(ours, theirs, flow="source_to_target"):
 @pytest.mark.parametrize("name", ["ER", "REGULAR", "MUTAG", "IMDBMULTI", "ZINC", "MNIST", "BREC"])
 def test_batches_equal_pygs(name, data_root):
     dataset = load(name, data_root)[5:78]
-    for shuffle in (False, True):
-        batches = Batches(dataset, 16, shuffle, seed=3)
+    for sampling in ("order", "shuffle"):
+        batches = Batches(dataset, 16, sampling, seed=3)
         order = torch.arange(73)
-        if shuffle:
-            order = torch.randperm(73, generator=torch.Generator().manual_seed(3))
+        if sampling == "shuffle":
+            order = torch.randperm(73, generator=torch.Generator().manual_seed(derived_seed(3, 0)))
         assert len(batches) == 5
         for batch, chosen in zip(batches, order.split(16), strict=True):
             theirs = Batch.from_data_list([dataset[i] for i in chosen.tolist()])
@@ -50,7 +52,7 @@ def test_splits_are_respected():
 
 def test_passes_differ_and_repeat_with_the_seed():
     dataset = Counting("er", seed=1, graphs=40)
-    one, other = Batches(dataset, 40, True, seed=5), Batches(dataset, 40, True, seed=5)
+    one, other = Batches(dataset, 40, "shuffle", seed=5), Batches(dataset, 40, "shuffle", seed=5)
     first, second = next(iter(one)).x, next(iter(one)).x
     assert not torch.equal(first, second)
     assert torch.equal(first, next(iter(other)).x)
@@ -154,3 +156,61 @@ def test_schemas_of_other_data_sets_are_inferred():
     assert schema(x=x, y=torch.tensor([[1, 0, 1]])) == Schema("graph", "multilabel", 3, 4)
     assert schema(x=x, y=torch.tensor([10**9])) == Schema("graph", "regression", features=4)
     assert schema(x=x, y=torch.rand(2, 5)) == Schema("node", "regression", 5, 4)
+
+
+def test_draws_are_fresh_and_without_repetition_within_a_batch():
+    dataset = Counting("er", seed=1, graphs=40)
+    batches = Batches(dataset, 8, "draws", seed=2, steps=50)
+    assert len(batches) == 50
+    chosen = batches.chosen()
+    assert all(len(set(numbers.tolist())) == 8 for numbers in chosen)
+    assert len({number for numbers in chosen[:5] for number in numbers.tolist()}) < 40, "this is no pass over the set"
+    assert {number for numbers in chosen for number in numbers.tolist()} == set(range(40))
+    assert len(Batches(dataset, 16, "draws")) == 3
+
+
+def test_an_epoch_depends_on_seed_and_number_alone():
+    dataset = Counting("er", seed=1, graphs=40)
+    through, jumped = Batches(dataset, 16, "shuffle"), Batches(dataset, 16, "shuffle")
+    for _ in range(3):
+        list(through)
+    jumped.epoch = 3
+    assert all(torch.equal(a.x, b.x) for a, b in zip(through, jumped, strict=True))
+
+
+def test_processes_share_batches_without_overlap():
+    dataset = Counting("er", seed=1, graphs=41)
+    whole = Batches(dataset, 8, "shuffle", seed=4)
+    parts = [Batches(dataset, 8, "shuffle", seed=4, shard=(rank, 3)) for rank in range(3)]
+    for numbers, batch, *shares in zip(whole.chosen(), whole, *parts, strict=True):
+        assert sum(share.num_graphs for share in shares) == batch.num_graphs == len(numbers)
+        assert sorted(torch.cat([share.y for share in shares]).tolist()) == sorted(batch.y.tolist())
+    assert batch.num_graphs == 1, "the last batch leaves two processes without a graph"
+    assert shares[2].num_graphs == shares[2].plan.num_nodes == 0
+
+
+def test_worker_processes_assemble_them_ahead():
+    batches = Batches(Counting("er", seed=1, graphs=20), 8, "shuffle")
+    loader = torch.utils.data.DataLoader(batches, batch_size=None, num_workers=1)
+    for ours, theirs in zip(loader, [batches[i] for i in range(3)], strict=True):
+        assert torch.equal(ours.x, theirs.x)
+        assert torch.equal(ours.plan.order, theirs.plan.order)
+
+
+def test_edges_in_any_order_and_flow_make_the_plans_of_build(monkeypatch):
+    monkeypatch.setattr(storage, "CHUNK", 40)  # several chunks, and graphs larger than one
+    graphs = []
+    for nodes in (7, 1, 30, 0, 12, 3):
+        edge_index = torch.randint(max(nodes, 1), (2, 4 * nodes))
+        graphs.append(Data(x=torch.rand(nodes, 2), edge_index=edge_index, edge_attr=torch.rand(4 * nodes, 1)))
+    dataset = Own(graphs)
+    for flow in ("source_to_target", "target_to_source"):
+        dataset.schema = Schema(features=2, edge_features=1, flow=flow)
+        batch = Batches(dataset).take(torch.tensor([4, 2, 3, 0, 2]))
+        assert_equal(batch, Batch.from_data_list([graphs[i] for i in (4, 2, 3, 0, 2)]), flow)
+
+
+def test_edges_that_leave_their_graph_are_refused():
+    graphs = [Data(x=torch.rand(2, 1), edge_index=torch.tensor([[0], [end]])) for end in (1, 5)]
+    with pytest.raises(ValueError, match=r"graph 1 .* has 2 nodes, but an edge from 0 to 5"):
+        Batches(Own(graphs))

@@ -1,5 +1,6 @@
-"""``PGGNN``: the paper's network for node-level and graph-level tasks."""
+"""``PGGNN``: the paper's network for node-level and graph-level tasks, and the frame it shares with its rivals."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -13,66 +14,48 @@ from torch_geometric.typing import OptTensor
 from pggnn.nn.conv import PGConv
 from pggnn.plan import Plan
 
+Level = Literal["graph", "node"]
+Readout = Literal["sum", "mean"]
 READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
 
 
-class PGGNN(torch.nn.Module):
-    r"""PG-GNN: :class:`PGConv`, batch normalisation and ReLU, repeated, and a score from every layer (Eq. 5).
+class Network(torch.nn.Module):
+    r"""Aggregations, each with batch normalisation and ReLU, and a score from every layer, the input included (Eq. 5).
 
-    .. math::
-        \mathbf{s} = \sum_{k=0}^{K} \mathbf{W}^{(k)} \mathbf{h}^{(k)}_G, \qquad
-        \mathbf{h}^{(k)}_G = \mathrm{readout}_{v \in \mathcal{V}}\, \mathbf{h}^{(k)}_v
-
-    The input features are layer 0. With ``level="node"`` each node is scored on its own, without a readout.
+    The base of :class:`PGGNN` and of the models it is compared with, which differ in their aggregations.
 
     Args:
-        in_channels: Size of each node's features, ``-1`` to take it from the first input.
-        hidden_channels: Size of each hidden layer.
+        convs: The aggregations, called as ``conv(x, plan, edge_attr)`` with a :class:`~pggnn.plan.Plan`.
+        widths: Size of the features before each aggregation and after the last.
         out_channels: Number of scores: classes, or targets of a regression.
-        num_layers: Number of aggregations K. The paper counts the input as a layer too: its 5 layers are ``4`` here.
         level: ``"graph"`` for a score per graph, ``"node"`` for one per node.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
         dropout: Dropout on the scores of each layer.
-        rnn_layers: Stacked layers of each RNN.
-        **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
-
-    Shapes:
-        - **input:** node features :math:`(|\mathcal{V}|, F_{in})`,
-          edge indices :math:`(2, |\mathcal{E}|)` or a :class:`~pggnn.plan.Plan`,
-          batch vector :math:`(|\mathcal{V}|)` *(optional)*, edge features :math:`(|\mathcal{E}|, D)` *(optional)*
-        - **output:** scores :math:`(|\mathcal{G}|, C)`, or :math:`(|\mathcal{V}|, C)` with ``level="node"``
+        flow: Which side of an edge is the neighbour, where plans are built here.
     """
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
+        convs: Sequence[torch.nn.Module],
+        widths: Sequence[int],
         out_channels: int,
-        num_layers: int = 4,
-        level: Literal["graph", "node"] = "graph",
-        readout: Literal["sum", "mean"] = "sum",
+        level: Level = "graph",
+        readout: Readout = "sum",
         dropout: float = 0.0,
-        rnn_layers: int = 2,
-        **kwargs: Any,
+        flow: str = "source_to_target",
     ) -> None:
         super().__init__()
-        if num_layers < 1 or out_channels < 1:
-            raise ValueError(f"num_layers and out_channels must be at least 1, got {num_layers} and {out_channels}")
+        if len(convs) < 1 or out_channels < 1:
+            raise ValueError(f"num_layers and out_channels must be at least 1, got {len(convs)} and {out_channels}")
         if level not in ("graph", "node"):
             raise ValueError(f'level must be "graph" or "node", got {level!r}')
         if readout not in READOUTS:
             raise ValueError(f"readout must be one of {', '.join(map(repr, READOUTS))}, got {readout!r}")
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-        self.level, self.readout, self.dropout = level, readout, dropout
-        self.flow: str = kwargs.get("flow", "source_to_target")
-        widths = [in_channels, *[hidden_channels] * num_layers]
-        self.convs = torch.nn.ModuleList(
-            PGConv(width, hidden_channels, num_layers=rnn_layers, **kwargs) for width in widths[:-1]
-        )
-        self.norms = torch.nn.ModuleList(
-            BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers)
-        )
+        self.level, self.readout, self.dropout, self.flow = level, readout, dropout, flow
+        self.convs = torch.nn.ModuleList(convs)
+        self.norms = torch.nn.ModuleList(BatchNorm(width, allow_single_element=True) for width in widths[1:])
         self.scores = torch.nn.ModuleList(
             Linear(width, out_channels, weight_initializer="glorot", bias_initializer="zeros") for width in widths
         )
@@ -109,3 +92,48 @@ class PGGNN(torch.nn.Module):
         if self.level == "graph":
             x = READOUTS[self.readout](x, batch, batch_size)
         return dropout(self.scores[layer](x), self.dropout, self.training)
+
+
+class PGGNN(Network):
+    r"""PG-GNN: :class:`PGConv`, batch normalisation and ReLU, repeated, and a score from every layer (Eq. 5).
+
+    .. math::
+        \mathbf{s} = \sum_{k=0}^{K} \mathbf{W}^{(k)} \mathbf{h}^{(k)}_G, \qquad
+        \mathbf{h}^{(k)}_G = \mathrm{readout}_{v \in \mathcal{V}}\, \mathbf{h}^{(k)}_v
+
+    The input features are layer 0. With ``level="node"`` each node is scored on its own, without a readout.
+
+    Args:
+        in_channels: Size of each node's features, ``-1`` to take it from the first input.
+        hidden_channels: Size of each hidden layer.
+        out_channels: Number of scores: classes, or targets of a regression.
+        num_layers: Number of aggregations K. The paper counts the input as a layer too: its 5 layers are ``4`` here.
+        level: ``"graph"`` for a score per graph, ``"node"`` for one per node.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
+        dropout: Dropout on the scores of each layer.
+        rnn_layers: Stacked layers of each RNN.
+        **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F_{in})`,
+          edge indices :math:`(2, |\mathcal{E}|)` or a :class:`~pggnn.plan.Plan`,
+          batch vector :math:`(|\mathcal{V}|)` *(optional)*, edge features :math:`(|\mathcal{E}|, D)` *(optional)*
+        - **output:** scores :math:`(|\mathcal{G}|, C)`, or :math:`(|\mathcal{V}|, C)` with ``level="node"``
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 4,
+        level: Level = "graph",
+        readout: Readout = "sum",
+        dropout: float = 0.0,
+        rnn_layers: int = 2,
+        flow: str = "source_to_target",
+        **kwargs: Any,
+    ) -> None:
+        widths = [in_channels, *[hidden_channels] * num_layers]
+        convs = [PGConv(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs) for width in widths[:-1]]
+        super().__init__(convs, widths, out_channels, level, readout, dropout, flow)

@@ -1,0 +1,29 @@
+"""PyG's message-passing layers where :class:`~pggnn.nn.model.Network` expects a layer that reads a plan."""
+
+import torch
+from torch import Tensor
+from torch_geometric.typing import OptTensor
+
+from pggnn.plan import Plan
+
+
+class Messages(torch.nn.Module):
+    """A layer of PyG on the edges of a plan, whatever flow that was built with."""
+
+    def __init__(self, conv: torch.nn.Module) -> None:
+        super().__init__()
+        self.conv = conv
+
+    def reset_parameters(self) -> None:
+        self.conv.reset_parameters()
+
+    def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> Tensor:
+        """Messages from each neighbour to its centre."""
+        edge_index = plan.derived(_edges)
+        if edge_attr is None:
+            return self.conv(x, edge_index)
+        return self.conv(x, edge_index, edge_attr.index_select(0, plan.edge))
+
+
+def _edges(plan: Plan) -> Tensor:
+    return torch.stack([plan.neighbor, plan.center])
