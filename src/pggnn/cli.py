@@ -100,6 +100,10 @@ def parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--figure", type=Path, metavar="FILE", help="also draw them, to .svg, .png or .pdf")
 
+    from pggnn.train.cli import add_commands as add_training
+
+    add_training(command)
+
     from pggnn.data.cli import add_commands
 
     sub = command(
@@ -124,9 +128,15 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; errors that a user can mend are one line on standard error."""
-    args = parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        args.function(args)
+        if argv[:1] == ["train"]:
+            from pggnn.train.cli import train
+
+            train(argv[1:])
+        else:
+            args = parser().parse_args(argv)
+            args.function(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, as in ``pggnn … | head``, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # takes what is flushed on leaving

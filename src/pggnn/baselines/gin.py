@@ -1,7 +1,7 @@
 """GIN, the graph isomorphism network of Xu et al., 2019."""
 
 import torch
-from torch_geometric.nn import GINConv, GINEConv
+from torch_geometric.nn import GINConv, GINEConv, MessagePassing
 
 from pggnn.baselines.messages import Messages
 from pggnn.nn.model import Level, Network, Readout
@@ -36,7 +36,7 @@ class GIN(Network):
         super().__init__(convs, widths, out_channels, level, readout, dropout, flow)
 
 
-def _layer(in_channels: int, hidden_channels: int, edge_dim: int | None) -> torch.nn.Module:
+def _layer(in_channels: int, hidden_channels: int, edge_dim: int | None) -> MessagePassing:
     mlp = torch.nn.Sequential(
         torch.nn.Linear(in_channels, hidden_channels),
         torch.nn.BatchNorm1d(hidden_channels),

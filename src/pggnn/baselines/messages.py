@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import MessagePassing
 from torch_geometric.typing import OptTensor
 
 from pggnn.plan import Plan
@@ -10,7 +11,7 @@ from pggnn.plan import Plan
 class Messages(torch.nn.Module):
     """A layer of PyG on the edges of a plan, whatever flow that was built with."""
 
-    def __init__(self, conv: torch.nn.Module) -> None:
+    def __init__(self, conv: MessagePassing) -> None:
         super().__init__()
         self.conv = conv
 

@@ -1,0 +1,1 @@
+"""Training, evaluation and prediction: one engine for every data set and model."""

@@ -1,0 +1,130 @@
+"""Checkpoints: weights, optimizer and progress in one safetensors file, written whole or not at all.
+
+Tensors are named ``model.…`` and ``optimizer.…``; everything else is JSON in the file's header, under ``pggnn``, with a
+checksum. ``last`` is that of the latest epoch, ``previous`` the one before, ``best`` that of the best epoch.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pggnn.files import replacing
+
+FORMAT = 1
+
+
+class BadCheckpoint(ValueError):
+    """A file that cannot be gone on from."""
+
+
+@dataclass
+class Checkpoint:
+    """What is needed to go on after an epoch."""
+
+    weights: dict[str, Tensor]
+    """The network's state dict."""
+    state: dict[str, Any]
+    """Epoch, best value, schedule: whatever JSON holds."""
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    """The optimizer's state dict."""
+
+    def save(self, path: Path, keep: Path | None = None) -> None:
+        """Writes the file; the one that was there moves to ``keep``."""
+        from safetensors import SafetensorError
+        from safetensors.torch import save_file
+
+        tensors = {f"model.{name}": value for name, value in self.weights.items()}
+        plain: dict[str, Any] = {}
+        for number, values in self.optimizer.get("state", {}).items():
+            for name, value in values.items():
+                if isinstance(value, Tensor):
+                    tensors[f"optimizer.{number}.{name}"] = value
+                else:
+                    plain.setdefault(str(number), {})[name] = value
+        tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        said = {"format": FORMAT, "state": self.state, "groups": self.optimizer.get("param_groups"), "plain": plain}
+        text = json.dumps(said)
+        with replacing(path) as file:
+            try:
+                save_file(tensors, file, {"pggnn": text, "checksum": _checksum(text, tensors)})
+            except SafetensorError as error:  # a full disk, for instance
+                raise OSError(f"{path} could not be written ({error}); the checkpoint before it is intact") from None
+            with open(file, "rb") as written:
+                os.fsync(written.fileno())
+            if keep is not None and path.exists():
+                _keep(path, keep)
+
+    @classmethod
+    def load(cls, path: Path) -> "Checkpoint":
+        """Reads a file back; one that is missing, truncated, damaged or another program's is refused."""
+        from safetensors import SafetensorError, safe_open
+
+        if not path.is_file():
+            raise BadCheckpoint(f"there is no checkpoint at {path}")
+        try:
+            with safe_open(path, framework="pt") as file:
+                header = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise BadCheckpoint(f"{path} is truncated or no checkpoint ({error})") from None
+        if "pggnn" not in header:
+            raise BadCheckpoint(f"{path} was not written by pggnn: its header says nothing of a run")
+        if header.get("checksum") != _checksum(header["pggnn"], tensors):
+            raise BadCheckpoint(f"{path} is damaged: its checksum does not match its contents")
+        said = json.loads(header["pggnn"])
+        if said["format"] != FORMAT:
+            raise BadCheckpoint(f"{path} has format {said['format']}, this version of pggnn reads {FORMAT}")
+        weights = {name.removeprefix("model."): v for name, v in tensors.items() if name.startswith("model.")}
+        state: dict[int, dict[str, Any]] = {int(number): dict(values) for number, values in said["plain"].items()}
+        for name, value in tensors.items():
+            kind, _, rest = name.partition(".")
+            if kind == "optimizer":
+                number, _, key = rest.partition(".")
+                state.setdefault(int(number), {})[key] = value
+        optimizer = {"state": state, "param_groups": said["groups"]} if said["groups"] is not None else {}
+        return cls(weights, said["state"], optimizer)
+
+
+def load_weights(model: torch.nn.Module, checkpoint: Checkpoint, path: Path) -> None:
+    """Gives the network the checkpoint's weights, or says in which it differs."""
+    own = model.state_dict()
+    for name in sorted(own.keys() | checkpoint.weights.keys()):
+        mine, theirs = own.get(name), checkpoint.weights.get(name)
+        if mine is None or theirs is None or mine.shape != theirs.shape:
+            shapes = [None if one is None else list(one.shape) for one in (theirs, mine)]
+            raise BadCheckpoint(
+                f"{path} is of another network: {name} has shape {shapes[0]} there and {shapes[1]} here (None: it is "
+                "not there); use the model options that the run was made with, they are in its config.yaml"
+            )
+    model.load_state_dict(checkpoint.weights)
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Removes what a process that was killed while writing has left."""
+    for file in folder.glob(".*"):
+        with suppress(OSError):
+            file.unlink()
+
+
+def _keep(path: Path, keep: Path) -> None:
+    with replacing(keep) as file:
+        try:
+            os.link(path, file)
+        except OSError:  # a file system without links
+            shutil.copyfile(path, file)
+
+
+def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,105 @@
+"""``pggnn train``, ``evaluate`` and ``predict``."""
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+FORMS = {".csv": "csv", ".jsonl": "jsonl"}
+TRAIN = "Train a network on a data set of the paper or on your own graphs."
+
+
+def train(arguments: Sequence[str]) -> None:
+    """Trains what the arguments describe and prints the figures."""
+    from pggnn.train.options import parse, parser
+
+    if "-h" in arguments or "--help" in arguments:
+        parser().print_help()
+        return
+    config, resume = parse(arguments)
+
+    from pggnn.train.run import train as run
+
+    summary = run(config, resume)
+    print(f"{config.folder}: {summary.metric} {summary}")
+    if config.protocol.kind == "folds":
+        print(
+            f"These are the test folds at epoch {', '.join(map(str, summary.epochs))}, where their mean is best, as in "
+            "the paper: the choice has seen them. --protocol.kind nested chooses without."
+        )
+
+
+def evaluate(args: argparse.Namespace) -> None:
+    """Prints the metrics of each training of a run."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from pggnn.files import replacing
+    from pggnn.train.predict import evaluate as measure
+
+    found = {member.name: figures for member, figures in measure(args.run, args.data, args.split, args.which)}
+    names = list(next(iter(found.values())))
+    table = Table(title=f"{args.run}: {args.which} checkpoint on {args.data or args.split or 'test'}")
+    for heading in ("training", *names):
+        table.add_column(heading, justify="left" if heading == "training" else "right")
+    for member, figures in found.items():
+        table.add_row(member, *(f"{figures[name]:.4f}" for name in names))
+    if len(found) > 1:
+        columns = {name: [figures[name] for figures in found.values()] for name in names}
+        spread = (f"{statistics.fmean(column):.4f} ± {statistics.pstdev(column):.4f}" for column in columns.values())
+        table.add_section()
+        table.add_row("mean ± std", *spread)
+    Console().print(table)
+    if args.json is not None:
+        with replacing(args.json) as file:
+            file.write_text(json.dumps(found, indent=2) + "\n")
+        print(f"Figures: {args.json}")
+
+
+def predict(args: argparse.Namespace) -> None:
+    """Writes predictions for graphs."""
+    from pggnn.files import replacing
+    from pggnn.train.predict import Trained, write
+    from pggnn.train.predict import predict as answer
+
+    if args.out is not None and args.out.suffix not in FORMS:
+        raise ValueError(f"--out must end in {' or '.join(FORMS)}, got {args.out}")
+    trained = Trained.load(args.run, args.which)
+    rows = answer(trained, trained.read(args.graphs))
+    if args.out is None:
+        write(rows, sys.stdout, "csv")
+        return
+    with replacing(args.out) as unfinished, open(unfinished, "w", newline="") as file:
+        count = write(rows, file, FORMS[args.out.suffix])
+    networks = len(trained.scorers)
+    mean = f", the mean of {networks} networks" if networks > 1 else ""
+    print(f"{count} predictions{mean}: {args.out}")
+
+
+def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the subcommands; ``train`` is only listed here, for its options are those of the config."""
+    command("train", None, TRAIN, "  pggnn train --help")
+    sub = command(
+        "evaluate", evaluate, "Measure the trained networks of a run, on its own test graphs or on others.",
+        "  pggnn evaluate runs/mutag-pggnn\n  pggnn evaluate runs/mine --data new.jsonl --json figures.json",
+    )  # fmt: skip
+    _add_run(sub)
+    sub.add_argument("--data", metavar="GRAPHS", help="other graphs with targets: a data set, file or folder")
+    sub.add_argument("--split", choices=("train", "val", "test"), help="part of the graphs (default: test)")
+    sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
+    sub = command(
+        "predict", predict, "Predict for graphs of your own; several networks of a run answer with their mean.",
+        "  pggnn predict runs/mine new.jsonl\n  pggnn predict runs/mine new.jsonl --out predictions.csv",
+    )  # fmt: skip
+    _add_run(sub)
+    sub.add_argument("graphs", help="a file of graphs, a folder in TU's format, or a data set")
+    sub.add_argument("--out", type=Path, metavar="FILE", help="a .csv or .jsonl file (default: CSV on the terminal)")
+
+
+def _add_run(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("run", type=Path, metavar="RUN", help="folder of a run, or of one training in it")
+    sub.add_argument(
+        "--which", choices=("best", "last"), default="best", help="checkpoint to use (default: %(default)s)"
+    )

@@ -1,0 +1,189 @@
+"""What a run consists of, as frozen dataclasses: the keys of a YAML file and the options of ``pggnn train``."""
+
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+from pggnn.files import replacing
+
+Choice = Literal["group", "single", "random"]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The graphs."""
+
+    name: str
+    """Name of a data set (``pggnn data list``), or path of your own graphs: JSON lines, or a folder in TU's format."""
+    root: str | None = None
+    """Folder of the data sets; by default PGGNN_DATA, else data/."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of the data set's class, such as {task: cliques} for counting."""
+    workers: int = 0
+    """Processes that assemble batches ahead, on the CPU; 0 assembles them in place, on the GPU where there is one."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The network."""
+
+    name: Literal["pggnn", "gin", "gcn"] = "pggnn"
+    """Which network: the paper's, or one of its rivals."""
+    hidden: int = 64
+    """Width of the hidden layers."""
+    layers: int = 4
+    """Aggregations. The paper counts the input too: its 5 layers are 4 here."""
+    readout: Literal["sum", "mean"] = "sum"
+    """How the nodes of a graph become one vector."""
+    dropout: float = 0.0
+    """Dropout on the scores of each layer."""
+    edge_features: bool = False
+    """Whether the network reads the edges' features."""
+    orderings: Choice | int = "group"
+    """PG-GNN: arrangements of neighbours it reads: the whole group, a single one, K of the group, or a random one."""
+    cell: Literal["lstm", "gru", "srn"] = "lstm"
+    """PG-GNN: the recurrent cell."""
+    rnn_layers: int = 2
+    """PG-GNN: stacked layers of each RNN."""
+    root: Literal["merged", "linear"] = "merged"
+    """PG-GNN: the centre stands at both ends of each sequence, or is added by a linear map (Eq. 3)."""
+    numbering: Literal["given", "random"] = "given"
+    """PG-GNN: neighbours are numbered as the data has them, or afresh in each training step."""
+    max_degree: int | None = None
+    """PG-GNN: reads at most so many neighbours of each node."""
+
+
+@dataclass(frozen=True)
+class OptimConfig:
+    """How the weights are found: Adam, and when it slows down and stops."""
+
+    batch_size: int = 32
+    """Graphs in a batch."""
+    sampling: Literal["shuffle", "draws"] = "shuffle"
+    """Each graph once in an epoch; or each batch drawn afresh from all graphs, as the paper's authors do."""
+    steps: int | None = None
+    """Batches in an epoch of draws; by default as many as a shuffled epoch has."""
+    epochs: int = 100
+    """Most epochs."""
+    lr: float = 1e-3
+    """First learning rate."""
+    schedule: Literal["plateau", "step", "cosine", "constant"] = "plateau"
+    """When the learning rate falls: with no better validation for a while; in steps; along a cosine; never."""
+    factor: float = 0.5
+    """What it is multiplied by, on a plateau or at a step."""
+    patience: int = 20
+    """Epochs without improvement that make a plateau."""
+    every: int = 50
+    """Epochs between steps."""
+    min_lr: float = 0.0
+    """Training stops when the learning rate is below this; the end of a cosine."""
+    weight_decay: float = 0.0
+    """Of Adam (decoupled, as in AdamW)."""
+    clip: float | None = None
+    """Largest norm of the gradient."""
+    loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
+    """By default mean squared error, cross entropy, or binary cross entropy with several labels."""
+
+
+@dataclass(frozen=True)
+class ProtocolConfig:
+    """What is trained on, chosen by and tested on."""
+
+    kind: Literal["auto", "splits", "random", "folds", "nested"] = "auto"
+    """The data set's own splits; a random one (80/10/10); the paper's cross-validation, which tests in every epoch and
+    reports the best; or nested cross-validation, where part of the training graphs chooses the epoch. By default the
+    data set's own splits where it has them, else a random one."""
+    folds: int = 10
+    """Folds of a cross-validation."""
+    seeds: tuple[int, ...] = (0,)
+    """A training for each; figures are mean ± standard deviation over them."""
+    report: Literal["best", "last"] = "best"
+    """Test at the epoch with the best validation, or after the last."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Where and on what it runs."""
+
+    out: str | None = None
+    """Folder of the run; by default runs/DATA-MODEL."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """What to train on."""
+    precision: Literal["32", "tf32", "bf16", "16", "64"] = "32"
+    """Float32; with TF32 or half-precision matrix products; or float64 throughout."""
+    deterministic: bool = True
+    """The same run twice gives the same numbers."""
+    jobs: int = 0
+    """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on a GPU."""
+    tensorboard: bool = True
+    """Whether to write TensorBoard's files beside the log."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole run."""
+
+    data: DataConfig
+    model: ModelConfig = field(default_factory=ModelConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("model.hidden", self.model.hidden, 1),
+            ("model.layers", self.model.layers, 1),
+            ("optim.batch_size", self.optim.batch_size, 1),
+            ("optim.steps", self.optim.steps, 1),
+            ("optim.epochs", self.optim.epochs, 1),
+            ("optim.patience", self.optim.patience, 0),
+            ("optim.every", self.optim.every, 1),
+            ("protocol.folds", self.protocol.folds, 2),
+            ("run.jobs", self.run.jobs, 0),
+            ("data.workers", self.data.workers, 0),
+        ):
+            if value is not None and value < least:
+                raise ValueError(f"{name} must be {least} or more, got {value}")
+        for name, number in (("optim.lr", self.optim.lr), ("optim.clip", self.optim.clip)):
+            if number is not None and not number > 0:
+                raise ValueError(f"{name} must be positive, got {number}")
+        seeds = self.protocol.seeds
+        if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+            raise ValueError(f"protocol.seeds must be different whole numbers of 0 or more, got {list(seeds)}")
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is kept."""
+        return Path(self.run.out or f"runs/{Path(self.data.name).stem.lower()}-{self.model.name}")
+
+
+KEYS = [f"{part.name}.{key.name}" for part in fields(Config) for key in fields(get_type_hints(Config)[part.name])]
+"""Every option, for instance ``model.hidden``."""
+FILE = "config.yaml"
+
+
+def save(config: Config, folder: Path) -> None:
+    """Writes the resolved config to the run's folder."""
+    import yaml
+
+    with replacing(folder / FILE) as file:
+        file.write_text(yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True))
+
+
+def difference(one: Config, other: Config, ignored: tuple[str, ...] = ()) -> list[str]:
+    """The options in which two configs differ, as ``model.hidden: 64, not 32``."""
+    found = []
+    for key in KEYS:
+        part, name = key.split(".")
+        mine, theirs = (getattr(getattr(config, part), name) for config in (one, other))
+        if mine != theirs and key not in ignored:
+            found.append(f"{key}: {mine}, not {theirs}")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value

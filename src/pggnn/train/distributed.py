@@ -1,0 +1,55 @@
+"""Several processes that train one network: the same losses as one process with the whole batch."""
+
+import os
+
+import torch
+from torch import Tensor, distributed
+from torch.distributed.nn.functional import all_reduce
+from torch_geometric.nn.norm import BatchNorm
+
+
+def processes() -> tuple[int, int]:
+    """Number of processes that ``torchrun`` has started, in all and on this machine; 1 and 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+
+
+class SharedBatchNorm(torch.nn.BatchNorm1d):
+    """Batch normalisation over the rows of all processes, which may have different numbers of them, or none.
+
+    PyTorch's own ``SyncBatchNorm`` works on GPUs only.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalises ``x`` of shape ``[N, C]``."""
+        if not self.training:
+            return super().forward(x)
+        wide = x.float() if x.dtype in (torch.half, torch.bfloat16) else x
+        count = all_reduce(wide.new_full((1,), wide.size(0)))
+        mean = all_reduce(wide.sum(0)) / count
+        centred = wide - mean
+        variance = all_reduce(centred.square().sum(0)) / count
+        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                momentum = self.momentum if self.momentum is not None else 1 / float(self.num_batches_tracked)
+                self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+                unbiased = variance * count / (count - 1).clamp(min=1)
+                self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
+        out = centred * torch.rsqrt(variance + self.eps)
+        return (out * self.weight + self.bias).to(x.dtype) if self.affine else out.to(x.dtype)
+
+
+def share_norms(module: torch.nn.Module) -> torch.nn.Module:
+    """Makes every batch normalisation in the module one over all processes, where there are several."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return module
+    if isinstance(module, BatchNorm):
+        module.allow_single_element = False  # a single row here may be one of many
+    for name, child in module.named_children():
+        if type(child) is torch.nn.BatchNorm1d:
+            shared = SharedBatchNorm(child.num_features, child.eps, child.momentum, child.affine)
+            shared.load_state_dict(child.state_dict())
+            setattr(module, name, shared)
+        else:
+            share_norms(child)
+    return module

@@ -1,0 +1,201 @@
+"""The training loop: epochs, evaluation, log and checkpoints of one network on one split."""
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch_geometric.data import Batch
+
+from pggnn.data.batches import Batches
+from pggnn.data.storage import Storage
+from pggnn.seeds import derived_seed
+from pggnn.train import checkpoint
+from pggnn.train.checkpoint import Checkpoint
+from pggnn.train.config import Config
+from pggnn.train.distributed import share_norms
+from pggnn.train.log import Log, Record
+from pggnn.train.models import Scorer, build
+from pggnn.train.schedule import Schedule
+from pggnn.train.task import Task
+
+LAST, PREVIOUS, BEST = (f"{name}.safetensors" for name in ("last", "previous", "best"))
+EVALUATION_BATCH = 4
+"""Batches are so many times larger where nothing is learnt."""
+
+
+class Diverged(ValueError):
+    """The loss is no longer a number."""
+
+
+class Watch(Protocol):
+    """Who is told how training goes."""
+
+    def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
+        """After each batch of an epoch: the loss so far, still on its device, and over how many targets."""
+
+    def epoch(self, record: Record) -> None:
+        """After each epoch."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Numbers of the graphs to train on, to choose the epoch by, and to test on."""
+
+    train: Tensor
+    val: Tensor | None
+    test: Tensor
+
+
+class Training:
+    """One network, trained from a seed on part of the graphs, in a folder from which it can go on at any time.
+
+    Each epoch's randomness depends on seed and epoch alone, so a training that was cut off and goes on from its last
+    checkpoint ends with the same weights as one left alone.
+    """
+
+    def __init__(self, config: Config, storage: Storage, parts: Parts, seed: int, folder: Path, fabric: Fabric) -> None:
+        self.config, self.parts, self.seed, self.folder, self.fabric = config, parts, seed, folder, fabric
+        self.storage, optim = storage, config.optim
+        schema = storage.graphs.schema
+        self.task = Task(schema, optim.loss)
+        torch.manual_seed(derived_seed(seed, 0))
+        self.network = build(config.model, schema)
+        share_norms(self.network)
+        scorer = Scorer(self.network, config.model.edge_features)
+        adam = torch.optim.AdamW(scorer.parameters(), optim.lr, weight_decay=optim.weight_decay, fused=True)
+        self.scorer, self.optimizer = fabric.setup(scorer, adam)
+        self.schedule = Schedule(adam, optim, self.task.maximise and parts.val is not None)
+        self.batches = self._batches(parts.train, optim.batch_size, optim.sampling)
+        self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(parameter.numel() for parameter in self.network.parameters())
+
+    def resume(self, path: Path) -> None:
+        """Goes on from a checkpoint."""
+        loaded = Checkpoint.load(path)
+        checkpoint.load_weights(self.network, loaded, path)
+        self.optimizer.load_state_dict(loaded.optimizer)
+        self.schedule.load_state_dict(loaded.state["schedule"])
+        self.state = {key: value for key, value in loaded.state.items() if key != "schedule"}
+
+    def run(self, watch: Watch) -> dict[str, Any]:
+        """Trains to the end; returns what came out."""
+        state, main = self.state, self.fabric.is_global_zero
+        log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
+        while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
+            begin = time.perf_counter()
+            state["epoch"] += 1
+            record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self._train_epoch(watch)}
+            improved = self._evaluate_epoch(record)
+            self.schedule.step(record["val"] if self.parts.val is not None else record["loss"])
+            record["seconds"] = round(time.perf_counter() - begin, 4)
+            state["seconds"] += record["seconds"]
+            if log is not None:
+                log.write(record)
+                self._save(improved)
+            watch.epoch(record)
+        if self.parts.val is not None and self.config.protocol.report == "last":
+            state["test"] = self.measure(self.parts.test)[self.task.metric]
+        if log is not None:
+            log.close()
+        ended = "learning rate" if self.schedule.ended else "epochs"
+        return {"metric": self.task.metric, "ended": ended, "parameters": self.parameters, **state}
+
+    def _train_epoch(self, watch: Watch) -> float:
+        """One epoch; returns the mean loss."""
+        fabric, clip = self.fabric, self.config.optim.clip
+        torch.manual_seed(derived_seed(self.seed, self.state["epoch"], fabric.global_rank))
+        self.batches.epoch = self.state["epoch"]
+        totals = [self._targets(numbers) for numbers in self.batches.chosen()]
+        self.scorer.train()
+        summed, seen = torch.zeros((), device=fabric.device), 0
+        for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
+            loss = self.task.loss(self.scorer(batch), self.task.targets(batch))
+            fabric.backward(loss * (fabric.world_size / total))
+            if clip is not None:
+                fabric.clip_gradients(self.scorer, self.optimizer, max_norm=clip)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            summed += loss.detach()
+            seen += total
+            watch.step(step, len(totals), summed, seen)
+        everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
+        mean = float(everywhere) / seen
+        if not math.isfinite(mean):
+            done = self.state["epoch"] - 1
+            kept = f"the checkpoint of epoch {done} is {self.folder / LAST}" if done else "nothing was saved"
+            raise Diverged(
+                f"the loss became {mean} in epoch {done + 1}; {kept}; try a lower --optim.lr, or --optim.clip 1"
+            )
+        return mean
+
+    def _evaluate_epoch(self, record: Record) -> bool:
+        """Adds validation and test to the record of an epoch; returns whether it is the best one so far."""
+        state, metric = self.state, self.task.metric
+        if self.parts.val is None:  # the paper's cross-validation
+            record["test"] = self.measure(self.parts.test)[metric]
+            improved = self.task.better(record["test"], state["test"])
+        else:
+            record["val"] = self.measure(self.parts.val)[metric]
+            improved = self.task.better(record["val"], state["val"])
+            if improved and self.config.protocol.report == "best":
+                record["test"] = self.measure(self.parts.test)[metric]
+        if improved:
+            state |= {"best_epoch": state["epoch"], "val": record.get("val"), "test": record.get("test")}
+        return improved
+
+    def measure(self, index: Tensor) -> dict[str, float]:
+        """The task's metrics over the given graphs, all processes together."""
+        outputs, targets = self.answers(index)
+        metrics = self.task.metrics().to(outputs.device)
+        if len(outputs):
+            metrics.update(outputs, self.task.measurable(targets))
+        return {name: float(value) for name, value in metrics.compute().items()}
+
+    @torch.no_grad()
+    def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs and targets for the given graphs, or for this process's share of them."""
+        self.scorer.eval()
+        batches = self._batches(index, EVALUATION_BATCH * self.config.optim.batch_size, "order")
+        pairs = [(self.task.outputs(self.scorer(batch)), self.task.targets(batch)) for batch in self._moved(batches)]
+        outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
+        return outputs, targets
+
+    def _save(self, improved: bool) -> None:
+        state = {**self.state, "schedule": self.schedule.state_dict()}
+        weights = self.network.state_dict()
+        if improved:
+            Checkpoint(weights, self.state).save(self.folder / BEST)
+        Checkpoint(weights, state, self.optimizer.state_dict()).save(self.folder / LAST, self.folder / PREVIOUS)
+
+    def _batches(self, index: Tensor, batch_size: int, sampling: Any) -> Batches:
+        shard = self.fabric.global_rank, self.fabric.world_size
+        return Batches(self.storage, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
+
+    def _loader(self) -> Iterable[Batch]:
+        """The batches of the epoch, assembled by other processes if asked for."""
+        if not self.config.data.workers:
+            return self._moved(self.batches)
+        pin, workers = self.fabric.device.type == "cuda", self.config.data.workers
+        return self._moved(DataLoader(self.batches, batch_size=None, num_workers=workers, pin_memory=pin))  # type: ignore[arg-type]
+
+    def _moved(self, batches: Iterable[Batch]) -> Iterable[Batch]:
+        """Batches on the device of the network, if the graphs are kept elsewhere."""
+        if self.storage.device == self.fabric.device:
+            return batches
+        return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
+
+    def _targets(self, numbers: Tensor) -> int:
+        if self.storage.graphs.schema.level == "node":
+            return max(1, int(self.storage.counts[0].index_select(0, numbers).sum()))
+        return len(numbers)

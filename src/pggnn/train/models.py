@@ -1,0 +1,45 @@
+"""Networks from their config and the schema of the data."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from pggnn.baselines import GCN, GIN
+from pggnn.data.schema import Schema
+from pggnn.nn.model import PGGNN, Network
+from pggnn.train.config import ModelConfig
+
+MODELS: dict[str, Callable[..., Network]] = {"pggnn": PGGNN, "gin": GIN, "gcn": GCN}
+
+
+def build(config: ModelConfig, schema: Schema) -> Network:
+    """The network that the config describes, for graphs of this schema."""
+    if config.edge_features and not schema.edge_dim:
+        raise ValueError("model.edge_features is set, but the edges of this data set have no features")
+    own: dict[str, Any] = {}
+    if config.name == "pggnn":
+        names = ("orderings", "cell", "rnn_layers", "root", "numbering", "max_degree")
+        own = {name: getattr(config, name) for name in names}
+    return MODELS[config.name](
+        max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
+        readout=config.readout, dropout=config.dropout, flow=schema.flow,
+        edge_dim=schema.edge_dim if config.edge_features else None, **own,
+    )  # fmt: skip
+
+
+class Scorer(torch.nn.Module):
+    """A network that takes batches; nodes without features all have the feature 1."""
+
+    def __init__(self, network: Network, edge_features: bool = False) -> None:
+        super().__init__()
+        self.network, self.edge_features = network, edge_features
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The network's scores, for each graph or node."""
+        dtype = next(self.network.parameters()).dtype
+        x = batch.x.to(dtype) if "x" in batch else torch.ones(batch.num_nodes, 1, dtype=dtype, device=batch.ptr.device)
+        edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
+        return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs)

@@ -1,0 +1,96 @@
+"""The options of ``pggnn train``: those of the config, read from the command line and from YAML by jsonargparse."""
+
+import re
+import warnings
+from argparse import ArgumentError
+from collections.abc import Sequence
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import jsonargparse
+
+from pggnn.train.config import FILE, KEYS, Config
+
+EXAMPLES = """examples:
+  pggnn train --data.name MUTAG --protocol.kind folds
+  pggnn train --config configs/zinc.yaml --model.hidden 64
+  pggnn train --data.name graphs.jsonl --optim.epochs 50 --run.out runs/mine
+  pggnn train --config configs/zinc.yaml --resume
+  torchrun --nproc-per-node 2 -m pggnn train --config configs/zinc.yaml
+"""
+jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+
+class _Formatter(jsonargparse.DefaultHelpFormatter):
+    """Keeps the lines of the examples."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("examples:") else super()._fill_text(text, width, indent)
+
+
+def parser() -> jsonargparse.ArgumentParser:
+    """One option for each key of the config, ``--config`` and ``--resume``."""
+    made = jsonargparse.ArgumentParser(
+        prog="pggnn train",
+        description="Train a network on a data set of the paper or on your own graphs. "
+        "Each option below is a key of the YAML file as well.",
+        epilog=EXAMPLES,
+        formatter_class=_Formatter,
+        exit_on_error=False,
+    )
+    made.add_argument("--config", action="config", help="YAML file with any of the options; later options win.")
+    made.add_argument(
+        "--resume", nargs="?", const="last", default=None, choices=["last", "previous"],
+        help="Go on with the run in this folder, from its last checkpoint or from the one before.",
+    )  # fmt: skip
+    for part, kind in get_type_hints(Config).items():
+        made.add_argument(f"--{part}", type=kind)
+    return made
+
+
+def parse(arguments: Sequence[str]) -> tuple[Config, str | None]:
+    """The config that the arguments describe, and whether to resume; a mistake is a ``ValueError`` of one sentence."""
+    made = parser()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found: Any = made.instantiate(made.parse_args(list(arguments)))
+        except ArgumentError as error:
+            raise ValueError(_explain(str(error))) from None
+    return Config(**{part.name: getattr(found, part.name) for part in fields(Config)}), found.resume
+
+
+def load(path: str | Path) -> Config:
+    """The config of a YAML file, or of the run in a folder, wherever that lies now."""
+    path = Path(path)
+    file = path / FILE if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(f"{file} does not exist: expected a YAML file, or the folder of a run")
+    try:
+        return parse(["--config", str(file), *(["--run.out", str(path)] if path.is_dir() else [])])[0]
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
+def _explain(error: str) -> str:
+    """The parser's message, with the nearest right name where a name is wrong."""
+    unknown = (
+        re.search(r"unrecognized arguments: --([\w.]+)", error)
+        or re.search(r"Group '(?P<group>[\w.]+)' does not accept option '(?P<key>[\w.]+)'", error)
+        or re.search(r"[Oo]ption '([\w.]+)' is not accepted", error)
+    )
+    if unknown:
+        name = ".".join(unknown.groups())
+        near = get_close_matches(name, [*KEYS, "config", "resume"], 1, 0.5)
+        return f"there is no option {name}" + (f"; did you mean {near[0]}?" if near else "; see pggnn train --help")
+    if 'Key "data.name" is required' in error or ("data.name" in error and "required" in error):
+        return "which data? give --data.name with a data set (pggnn data list) or a file of graphs, or a --config"
+    wrong = re.search(r'Parser key "([\w.]+)":\s*(.*)', error, re.DOTALL)
+    if not wrong:
+        return error
+    expected = ", ".join(dict.fromkeys(re.findall(r"Expected a ([^\n]+?)(?:\. Got value|\n|$)", wrong[2])))
+    expected = re.sub(r"typing\.Literal\[([^\]]*)\]|<class '(\w+)'>", lambda m: m[1] or m[2], expected)
+    value = re.search(r"(?:Got value|Given value): (.*)", wrong[2])
+    return f"{wrong[1]} must be {expected}, got {value[1]}" if expected and value else error

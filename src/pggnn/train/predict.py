@@ -1,0 +1,170 @@
+"""Trained networks at work: evaluation on graphs with targets, prediction for graphs without."""
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+from torch import Tensor
+
+from pggnn.data import catalogue
+from pggnn.data.batches import Batches
+from pggnn.data.dataset import GraphDataset
+from pggnn.data.schema import Schema
+from pggnn.data.storage import Storage
+from pggnn.train import protocol
+from pggnn.train.checkpoint import Checkpoint, load_weights
+from pggnn.train.config import FILE, Config
+from pggnn.train.loop import BEST, EVALUATION_BATCH, LAST
+from pggnn.train.models import Scorer, build
+from pggnn.train.options import load
+from pggnn.train.protocol import Member
+from pggnn.train.run import SCHEMA
+from pggnn.train.task import Task
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The networks of a run: one for each seed and fold. Their outputs are averaged."""
+
+    config: Config
+    schema: Schema
+    scorers: dict[Member, Scorer]
+
+    @property
+    def task(self) -> Task:
+        """What the outputs mean."""
+        return Task(self.schema, self.config.optim.loss)
+
+    @classmethod
+    def load(cls, folder: str | Path, which: str = "best", device: str = "cpu") -> "Trained":
+        """The networks of a run, or of one training in it (``RUN/seed0/fold3``).
+
+        Args:
+            folder: The folder of the run, or of a training in it.
+            which: ``"best"`` or ``"last"`` checkpoint of each.
+            device: Where to put them.
+        """
+        folder = Path(folder)
+        run = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
+        if run is None:
+            raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")
+        config, schema = load(run), Schema.from_json((run / SCHEMA).read_text())
+        scorers = {}
+        for member in protocol.members(config):
+            path = run / member.name / {"best": BEST, "last": LAST}[which]
+            if not path.is_relative_to(folder) or not path.exists():
+                continue
+            network = build(config.model, schema)
+            load_weights(network, Checkpoint.load(path), path)
+            scorers[member] = Scorer(network, config.model.edge_features).to(device).eval()
+        if not scorers:
+            raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
+        return cls(config, schema, scorers)
+
+    def read(self, path: str | Path) -> GraphDataset:
+        """Graphs of a file or data set, read as those that the networks were trained on."""
+        options = dict(self.config.data.options)
+        if catalogue.is_own(path) and Path(path).is_file() and Path(path).suffix.lower() != ".zip":
+            options = {"schema": self.schema}
+        dataset = catalogue.load(path, self.config.data.root, **options)
+        for what in ("in_channels", "edge_dim", "level", "flow"):
+            ours, theirs = getattr(self.schema, what), getattr(dataset.schema, what)
+            if ours != theirs and not (what == "level" and theirs is None):
+                raise ValueError(f"{path}: {what} is {theirs}, but the networks were trained with {ours}")
+        if dataset.schema.node_labels != self.schema.node_labels:
+            raise ValueError(
+                f"{path}: node labels {_some(dataset.schema.node_labels)}, "
+                f"but the networks were trained with {_some(self.schema.node_labels)}"
+            )
+        return dataset
+
+    @torch.no_grad()
+    def answers(self, storage: Storage, index: Tensor | None = None, members: list[Member] | None = None) -> Tensor:
+        """Mean output of the networks for the given graphs: probabilities of classes, or values."""
+        size = EVALUATION_BATCH * self.config.optim.batch_size
+        batches = Batches(storage, size, index=index)
+        chosen = [self.scorers[member] for member in members or self.scorers]
+        rows = []
+        for batch in batches:
+            rows.append(torch.stack([self.task.outputs(scorer(batch)) for scorer in chosen]).mean(0))
+        return torch.cat(rows) if rows else torch.empty(0, self.schema.out_channels)
+
+
+def evaluate(folder: str | Path, data: str | None = None, split: str | None = None, which: str = "best") -> Any:
+    """The metrics of each training of a run, on its own test graphs or on other graphs; yields name and figures."""
+    trained = Trained.load(folder, which)
+    task = trained.task
+    dataset = trained.read(data or trained.config.data.name)
+    storage = Storage(_graphs(dataset))
+    for member in trained.scorers:
+        if data is None:
+            found = protocol.parts(trained.config, storage.graphs, member)
+            index = getattr(found, split or "test")
+            if index is None:
+                raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
+        else:
+            index = dataset.splits[split] if split else None
+        outputs = trained.answers(storage, index, [member])
+        (batch,) = Batches(storage, max(1, len(storage.graphs)), index=index)
+        if "y" not in batch:
+            raise ValueError(f"{data}: the graphs have no targets to evaluate against; pggnn predict needs none")
+        metrics = task.metrics()
+        metrics.update(outputs, task.measurable(task.targets(batch)))
+        yield member, {name: float(value) for name, value in metrics.compute().items()}
+
+
+def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
+    """One row for each graph, or for each node where nodes have targets."""
+    storage = Storage(_graphs(dataset))
+    outputs = trained.answers(storage)
+    names = dataset.ids or range(len(storage.graphs))
+    if trained.schema.level == "node":
+        places = [
+            {"graph": name, "node": node}
+            for name, nodes in zip(names, storage.counts[0].tolist(), strict=True)
+            for node in range(nodes)
+        ]
+    else:
+        places = [{"graph": name} for name in names]
+    for place, row in zip(places, outputs.tolist(), strict=True):
+        yield place | _answer(trained, row)
+
+
+def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> int:
+    """Writes rows as ``"csv"`` or ``"jsonl"``; returns how many."""
+    count = 0
+    writer: Any = None
+    for count, row in enumerate(rows, start=1):  # noqa: B007
+        if form == "jsonl":
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            continue
+        if writer is None:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow(row)
+    return count
+
+
+def _answer(trained: Trained, row: list[float]) -> dict[str, Any]:
+    if trained.task.kind == "classification":
+        classes = trained.schema.classes
+        best = max(range(len(row)), key=row.__getitem__)
+        return {"prediction": classes[best]} | {f"p({name})": round(p, 6) for name, p in zip(classes, row, strict=True)}
+    if len(row) == 1:
+        return {"prediction": row[0]}
+    return {f"prediction {i}": value for i, value in enumerate(row)}
+
+
+def _graphs(dataset: GraphDataset) -> Any:
+    from pggnn.data.graphs import Graphs
+
+    return Graphs.of(dataset)
+
+
+def _some(labels: tuple[Any, ...]) -> str:
+    shown = ", ".join(map(str, labels[:8]))
+    return f"{shown}, …" if len(labels) > 8 else shown or "none"

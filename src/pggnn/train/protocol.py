@@ -1,0 +1,166 @@
+"""Which trainings make up a run: seeds, splits and folds, and the figures that come out of all of them."""
+
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pggnn.data.graphs import Graphs
+from pggnn.data.splits import random_split, stratified_folds
+from pggnn.files import replacing
+from pggnn.seeds import derived_seed
+from pggnn.train import log
+from pggnn.train.config import Config
+from pggnn.train.loop import Parts
+
+RESULT = "result.json"
+CROSS_VALIDATION = ("folds", "nested")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One training of a run."""
+
+    seed: int
+    fold: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Its folder inside the run's."""
+        return f"seed{self.seed}" + (f"/fold{self.fold}" if self.fold is not None else "")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of a run, over its folds and seeds."""
+
+    metric: str
+    mean: float
+    std: float
+    """Of the folds at the chosen epoch where there is one seed and several folds, else of the seeds."""
+    each: list[float]
+    """What :attr:`std` is taken over."""
+    epochs: list[int]
+    """The chosen epoch of each seed, or of each fold where they choose their own."""
+
+    def __str__(self) -> str:
+        scale, digits = (100, 1) if self.metric == "accuracy" else (1, 3)
+        over = f" over {len(self.each)}" if len(self.each) > 1 else ""
+        spread = f" ± {self.std * scale:.{digits}f}" if len(self.each) > 1 else ""
+        return f"{self.mean * scale:.{digits}f}{spread}{' %' if scale == 100 else ''}{over}"
+
+
+def kind(config: Config, graphs: Graphs) -> str:
+    """The protocol, with ``"auto"`` resolved."""
+    if config.protocol.kind != "auto":
+        return config.protocol.kind
+    return "splits" if {"train", "val", "test"} <= graphs.splits.keys() else "random"
+
+
+def members(config: Config) -> list[Member]:
+    """All trainings of a run."""
+    folds: Sequence[int | None] = range(config.protocol.folds) if config.protocol.kind in CROSS_VALIDATION else [None]
+    return [Member(seed, fold) for seed in config.protocol.seeds for fold in folds]
+
+
+def parts(config: Config, graphs: Graphs, member: Member) -> Parts:
+    """What a training learns from, is chosen by and tested on."""
+    chosen = kind(config, graphs)
+    if chosen == "splits":
+        missing = [name for name in ("train", "val", "test") if name not in graphs.splits]
+        if missing:
+            raise ValueError(
+                f"these graphs have no split {' and '.join(missing)}: choose --protocol.kind random or folds"
+            )
+        found = Parts(*(graphs.splits[name] for name in ("train", "val", "test")))
+    elif chosen == "random":
+        found = Parts(*random_split(len(graphs), member.seed))
+    else:
+        found = _fold(config, graphs, member)
+    if not len(found.train) or not len(found.test) or (found.val is not None and not len(found.val)):
+        raise ValueError(f"{len(graphs)} graphs are too few to train, validate and test on")
+    return found
+
+
+def _fold(config: Config, graphs: Graphs, member: Member) -> Parts:
+    if graphs.schema.level != "graph" or graphs.schema.task != "classification":
+        raise ValueError("cross-validation is stratified by the classes of graphs, which these have not")
+    y = graphs.graph["y"].view(-1)
+    fold = member.fold or 0
+    train, test = stratified_folds(y, member.seed, config.protocol.folds)[fold]
+    if config.protocol.kind == "folds":
+        return Parts(train, None, test)
+    inner, val = _hold_out(train, y, derived_seed(member.seed, fold))
+    return Parts(inner, val, test)
+
+
+def _hold_out(index: Tensor, y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """A tenth of each class, at least one graph of it, set apart."""
+    generator = torch.Generator().manual_seed(seed)
+    shuffled = index[torch.randperm(len(index), generator=generator)]
+    kept, held = [], []
+    for label in y[index].unique():
+        group = shuffled[y[shuffled] == label]
+        size = max(1, round(len(group) / 10))
+        held.append(group[:size])
+        kept.append(group[size:])
+    return torch.cat(kept).sort()[0], torch.cat(held).sort()[0]
+
+
+def save_result(folder: Path, result: dict[str, Any]) -> None:
+    """Marks a training as ended, with what came out."""
+    with replacing(folder / RESULT) as file:
+        file.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def load_result(folder: Path) -> dict[str, Any] | None:
+    """What came out of a training, or None while it has not ended."""
+    path = folder / RESULT
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def summarise(config: Config, folder: Path) -> Summary:
+    """The figures of a run whose trainings have all ended."""
+    results = {member: load_result(folder / member.name) for member in members(config)}
+    missing = [member.name for member, result in results.items() if result is None]
+    if missing:
+        raise ValueError(f"{folder}: {len(missing)} of {len(results)} trainings have not ended: {', '.join(missing)}")
+    ended = {member: result for member, result in results.items() if result is not None}
+    metric = next(iter(ended.values()))["metric"]
+    per_seed: dict[int, list[float]] = {}
+    epochs: list[int] = []
+    for seed in config.protocol.seeds:
+        of_seed = [member for member in ended if member.seed == seed]
+        if config.protocol.kind == "folds":
+            epoch, values = best_common_epoch([test_curve(folder / member.name) for member in of_seed])
+            epochs.append(epoch)
+        else:
+            values = [ended[member]["test"] for member in of_seed]
+            key = "best_epoch" if config.protocol.report == "best" else "epoch"
+            epochs += [ended[member][key] for member in of_seed]
+        per_seed[seed] = values
+    means = [statistics.fmean(values) for values in per_seed.values()]
+    each = means if len(means) > 1 else next(iter(per_seed.values()))
+    return Summary(metric, statistics.fmean(means), statistics.pstdev(each), each, epochs)
+
+
+def test_curve(folder: Path) -> list[float]:
+    """The test figure of each epoch of a training."""
+    return [record["test"] for record in log.read(folder)]
+
+
+def best_common_epoch(curves: list[list[float]]) -> tuple[int, list[float]]:
+    """The epoch, counted from 1, whose mean over the folds is best, and the folds' accuracies in it.
+
+    This is the paper's way of reporting cross-validation. There is no separate test set: the choice of the epoch has
+    seen the figures that are reported.
+    """
+    epochs = min(map(len, curves))
+    sums = [statistics.fmean(curve[epoch] for curve in curves) for epoch in range(epochs)]
+    best = max(range(epochs), key=lambda epoch: sums[epoch])
+    return best + 1, [curve[best] for curve in curves]

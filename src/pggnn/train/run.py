@@ -1,0 +1,251 @@
+"""A run: its folder, its trainings, one after another or side by side, and its figures."""
+
+import json
+import logging
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch_geometric
+from rich.console import Console
+
+import pggnn
+from pggnn.data import catalogue
+from pggnn.data.graphs import Graphs
+from pggnn.data.schema import Schema
+from pggnn.data.storage import Storage
+from pggnn.files import replacing
+from pggnn.train import checkpoint, log, protocol
+from pggnn.train.config import FILE, Config, difference, save
+from pggnn.train.distributed import processes
+from pggnn.train.options import load
+from pggnn.train.progress import Bar, Bars
+from pggnn.train.protocol import Member, Summary
+from pggnn.train.task import Task
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+    from pggnn.train.loop import Watch
+
+SCHEMA, ENVIRONMENT, SUMMARY, ERRORS = "schema.json", "environment.json", "summary.json", "errors.txt"
+MAY_CHANGE = ("run.out", "run.device", "run.jobs", "run.tensorboard", "data.root", "data.workers", "optim.epochs",
+              "protocol.seeds")  # fmt: skip
+"""Options in which a run that goes on may differ from how it began."""
+PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
+POLL = 0.3
+
+
+def train(config: Config, resume: str | None = None, console: Console | None = None) -> Summary:
+    """Trains all that a run consists of, or what is missing of it, and returns its figures.
+
+    Args:
+        config: The run.
+        resume: ``"last"`` or ``"previous"``: goes on with the run in its folder, from that checkpoint of each training.
+        console: Where to show progress.
+    """
+    console = console or Console(stderr=True)
+    graphs = load_graphs(config)
+    task = Task(graphs.schema, config.optim.loss)
+    folder, main = config.folder, int(os.environ.get("RANK", 0)) == 0
+    if main:
+        _prepare(config, graphs.schema, resume)
+    every = protocol.members(config)
+    todo = [member for member in every if not ended(config, folder / member.name)]
+    with Bars(console if main else Console(quiet=True), task.metric) as bars:
+        if processes()[0] > 1 or side_by_side(config) == 1:
+            fabric = make_fabric(config)
+            storage = make_storage(config, graphs, fabric)
+            for member in todo:
+                bar = bars.add(member.name, config.optim.epochs)
+                train_member(config, member, storage, fabric, resume, bar)
+                bar.finish()
+        else:
+            _train_side_by_side(config, todo, resume, bars)
+    summary = protocol.summarise(config, folder)
+    if main:
+        with replacing(folder / SUMMARY) as file:
+            file.write_text(json.dumps(asdict(summary), indent=2) + "\n")
+    return summary
+
+
+def train_member(
+    config: Config, member: Member, storage: Storage, fabric: "Fabric", resume: str | None, watch: "Watch"
+) -> None:
+    """One training, to its end."""
+    from pggnn.train.loop import LAST, PREVIOUS, Training
+
+    folder = config.folder / member.name
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // side_by_side(config)))
+    with _locked(folder, fabric.is_global_zero):
+        if fabric.is_global_zero:
+            checkpoint.clear_unfinished(folder)
+        parts = protocol.parts(config, storage.graphs, member)
+        training = Training(config, storage, parts, member.seed, folder, fabric)
+        if resume is not None and (folder / LAST).exists():
+            path = folder / {"last": LAST, "previous": PREVIOUS}[resume]
+            try:
+                training.resume(path)
+            except checkpoint.BadCheckpoint as error:
+                other = "" if resume == "previous" else "; --resume previous goes on from the checkpoint before it"
+                raise ValueError(f"{error}{other}") from None
+        result = training.run(watch)
+        if fabric.is_global_zero:
+            protocol.save_result(folder, {"seed": member.seed, "fold": member.fold, **result})
+
+
+def ended(config: Config, folder: Path) -> bool:
+    """Whether a training has come to its end."""
+    result = protocol.load_result(folder)
+    return result is not None and (result["ended"] != "epochs" or result["epoch"] >= config.optim.epochs)
+
+
+def load_graphs(config: Config) -> Graphs:
+    """The graphs of a run."""
+    return Graphs.of(catalogue.load(config.data.name, config.data.root, **config.data.options))
+
+
+def side_by_side(config: Config) -> int:
+    """How many trainings run at once. It follows from the config and the machine alone: so do the threads of each."""
+    jobs = config.run.jobs or (4 if _uses_gpu(config) else os.cpu_count() or 1)
+    return min(jobs, len(protocol.members(config)))
+
+
+def make_fabric(config: Config) -> "Fabric":
+    """Device, precision and processes, as the config says and ``torchrun`` has set them up."""
+    from lightning.fabric import Fabric
+
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+    if config.run.device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
+    if config.run.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.set_float32_matmul_precision("high" if config.run.precision == "tf32" else "highest")
+    every, here = processes()
+    fabric = Fabric(
+        accelerator="cuda" if _uses_gpu(config) else "cpu",
+        devices=here,
+        num_nodes=every // here,
+        strategy="ddp" if every > 1 else "auto",
+        precision=PRECISIONS[config.run.precision],  # type: ignore[arg-type]
+    )
+    fabric.launch()
+    return fabric
+
+
+def make_storage(config: Config, graphs: Graphs, fabric: "Fabric") -> Storage:
+    """The graphs on the device if they take less than a third of its free memory, else on the host."""
+    device = fabric.device
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        size = graphs.edge_index.nbytes + sum(value.nbytes for _, _, value in graphs.attributes())
+        if config.data.workers or 3 * size > free:
+            device = torch.device("cpu")
+    return Storage(graphs, device)
+
+
+def _uses_gpu(config: Config) -> bool:
+    return config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
+
+
+def _prepare(config: Config, schema: Schema, resume: str | None) -> None:
+    """Makes the folder of a new run, or checks that the one there is this run."""
+    folder = config.folder
+    if (folder / FILE).exists():
+        if resume is None:
+            raise ValueError(
+                f"{folder} holds a run already: go on with --resume, or choose another folder by --run.out"
+            )
+        changed = difference(config, load(folder), MAY_CHANGE)
+        if changed:
+            raise ValueError(f"{folder} holds a run with other options: {'; '.join(changed)}")
+    elif folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} is not empty and holds no run: choose another folder by --run.out")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / SCHEMA) as file:
+            file.write_text(schema.to_json() + "\n")
+        with replacing(folder / ENVIRONMENT) as file:
+            file.write_text(json.dumps(describe_machine(), indent=2) + "\n")
+        save(config, folder)
+    except OSError as error:
+        raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
+
+
+def describe_machine() -> dict[str, Any]:
+    """Versions and hardware, for the record."""
+    return {
+        "pggnn": pggnn.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_geometric": torch_geometric.__version__,
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }
+
+
+@contextmanager
+def _locked(folder: Path, wanted: bool) -> Iterator[None]:
+    """Keeps other processes from training in the same folder; waits for one that is about to end."""
+    if not wanted or sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with open(folder / "lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _train_side_by_side(config: Config, todo: list[Member], resume: str | None, bars: Bars) -> None:
+    """Trainings in processes of their own, as many at once as the config says."""
+    waiting = list(todo)
+    running: dict[Member, tuple[subprocess.Popen[bytes], Bar]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < side_by_side(config):
+                member = waiting.pop(0)
+                running[member] = _start(config, member, resume), bars.add(member.name, config.optim.epochs)
+            time.sleep(POLL)
+            for member, (process, bar) in list(running.items()):
+                code = process.poll()
+                _tell(bar, config.folder / member.name)
+                if code is not None:
+                    del running[member]
+                    bar.finish()
+                if code:
+                    errors = (config.folder / member.name / ERRORS).read_text().strip().splitlines()
+                    raise ValueError(
+                        f"{member.name}: {errors[-1] if errors else f'its process ended with code {code}'}"
+                    )
+    finally:
+        for process, _ in running.values():
+            process.terminate()
+        for process, _ in running.values():
+            process.wait()
+
+
+def _start(config: Config, member: Member, resume: str | None) -> subprocess.Popen[bytes]:
+    folder = config.folder / member.name
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pggnn.train.worker", str(config.folder), str(member.seed), str(member.fold)]
+    with open(folder / ERRORS, "w") as errors:
+        return subprocess.Popen([*command, resume or "new", str(os.getpid())], stdout=errors, stderr=errors)
+
+
+def _tell(bar: Bar, folder: Path) -> None:
+    records = log.read(folder)
+    if records and records[-1]["epoch"] != bar.done:
+        bar.epoch(records[-1])

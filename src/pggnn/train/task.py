@@ -1,0 +1,104 @@
+"""What a network's scores mean: losses and metrics for each kind of target."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch_geometric.data import Batch
+
+from pggnn.data.schema import Schema
+
+LOSSES: dict[str, tuple[str, Callable[..., Tensor]]] = {
+    "mse": ("regression", functional.mse_loss),
+    "mae": ("regression", functional.l1_loss),
+    "cross_entropy": ("classification", functional.cross_entropy),
+    "bce": ("multilabel", functional.binary_cross_entropy_with_logits),
+}
+DEFAULT_LOSS = {"regression": "mse", "classification": "cross_entropy", "multilabel": "bce"}
+METRIC = {"regression": "MAE", "classification": "accuracy", "multilabel": "average precision"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Losses, metrics and answers for the targets of a data set."""
+
+    schema: Schema
+    loss_name: str = "auto"
+
+    def __post_init__(self) -> None:
+        kind = self.schema.task
+        if kind is None:
+            raise ValueError("the graphs have no targets y to learn")
+        if self.loss_name != "auto" and LOSSES[self.loss_name][0] != kind:
+            fitting = " or ".join(name for name, (one, _) in LOSSES.items() if one == kind)
+            raise ValueError(f"optim.loss {self.loss_name} does not fit {kind}: choose {fitting}, or auto")
+
+    @property
+    def kind(self) -> str:
+        """``"classification"``, ``"regression"`` or ``"multilabel"``."""
+        return str(self.schema.task)
+
+    @property
+    def metric(self) -> str:
+        """Name of the figure that models are chosen by and compared in."""
+        return METRIC[self.kind]
+
+    @property
+    def maximise(self) -> bool:
+        """Whether more of it is better."""
+        return self.kind != "regression"
+
+    def better(self, value: float, than: float | None) -> bool:
+        """Whether one value of the metric is better than another."""
+        return than is None or (value > than if self.maximise else value < than)
+
+    def targets(self, batch: Batch) -> Tensor:
+        """The targets, one row for each row of scores where those have several columns."""
+        y: Tensor = batch.y
+        if self.kind == "classification":
+            return y.view(-1).long()
+        return y.float().view(-1, self.schema.out_channels)
+
+    def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """Sum of the loss over the targets; the mean over columns where there are several."""
+        name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name
+        columns = 1 if self.kind == "classification" else self.schema.out_channels
+        scores = _wide(scores)
+        targets = targets if self.kind == "classification" else targets.to(scores.dtype)
+        return LOSSES[name][1](scores, targets, reduction="sum") / columns
+
+    def metrics(self) -> Any:
+        """A ``torchmetrics.MetricCollection``; the first is the one that models are compared in."""
+        import torchmetrics as tm
+
+        classes: dict[str, Any] = {"num_classes": self.schema.out_channels, "validate_args": False}
+        labels: dict[str, Any] = {"num_labels": self.schema.out_channels, "validate_args": False}
+        found: dict[str, Any] = {
+            "regression": {"MAE": tm.MeanAbsoluteError(), "RMSE": tm.MeanSquaredError(squared=False)},
+            "classification": {
+                "accuracy": tm.classification.MulticlassAccuracy(average="micro", **classes),
+                "macro F1": tm.classification.MulticlassF1Score(average="macro", **classes),
+            },
+            "multilabel": {
+                "average precision": tm.classification.MultilabelAveragePrecision(thresholds=None, **labels),
+                "AUROC": tm.classification.MultilabelAUROC(thresholds=None, **labels),
+            },
+        }
+        return tm.MetricCollection(found[self.kind], compute_groups=False)
+
+    def measurable(self, targets: Tensor) -> Tensor:
+        """Targets in the type that the metrics expect."""
+        return targets.long() if self.kind == "multilabel" else targets
+
+    def outputs(self, scores: Tensor) -> Tensor:
+        """Scores as answers that can be averaged over models: probabilities, or values."""
+        if self.kind == "classification":
+            return torch.softmax(_wide(scores), dim=-1)
+        return torch.sigmoid(_wide(scores)) if self.kind == "multilabel" else _wide(scores)
+
+
+def _wide(scores: Tensor) -> Tensor:
+    return scores.float() if scores.dtype in (torch.half, torch.bfloat16) else scores

@@ -1,0 +1,40 @@
+"""One training of a run in a process of its own: ``python -m pggnn.train.worker FOLDER SEED FOLD RESUME PARENT``."""
+
+import os
+import sys
+
+from pggnn.train.log import Record
+from pggnn.train.options import load
+from pggnn.train.progress import Silence
+from pggnn.train.protocol import Member
+from pggnn.train.run import load_graphs, make_fabric, make_storage, train_member
+
+
+class Orphaned(Silence):
+    """Ends the training when the process that started it is no more."""
+
+    def __init__(self, parent: int) -> None:
+        self.parent = parent
+
+    def epoch(self, record: Record) -> None:
+        """After each epoch."""
+        if os.getppid() != self.parent:
+            sys.exit("the process that started this training is no more")
+
+
+def main(folder: str, seed: str, fold: str, resume: str, parent: str) -> None:
+    """Trains one member of the run in ``folder``."""
+    config = load(folder)
+    fabric = make_fabric(config)
+    storage = make_storage(config, load_graphs(config), fabric)
+    member = Member(int(seed), None if fold == "None" else int(fold))
+    train_member(config, member, storage, fabric, None if resume == "new" else resume, Orphaned(int(parent)))
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except (ValueError, OSError) as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
