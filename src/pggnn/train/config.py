@@ -115,6 +115,8 @@ class RunConfig:
     """The same run twice gives the same numbers."""
     jobs: int = 0
     """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on a GPU."""
+    threads: int = 0
+    """Threads of each training on the CPU; 0 to share the cores between those that run at once."""
     tensorboard: bool = True
     """Whether to write TensorBoard's files beside the log."""
 
@@ -140,6 +142,7 @@ class Config:
             ("optim.every", self.optim.every, 1),
             ("protocol.folds", self.protocol.folds, 2),
             ("run.jobs", self.run.jobs, 0),
+            ("run.threads", self.run.threads, 0),
             ("data.workers", self.data.workers, 0),
         ):
             if value is not None and value < least:

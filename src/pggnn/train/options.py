@@ -13,14 +13,23 @@ import jsonargparse
 
 from pggnn.train.config import FILE, KEYS, Config
 
+CONFIGS = Path(__file__).parents[1] / "configs"
+"""The configs that come with the library: ``--config zinc`` finds ``zinc.yaml`` here."""
 EXAMPLES = """examples:
   pggnn train --data.name MUTAG --protocol.kind folds
   pggnn train --config configs/zinc.yaml --model.hidden 64
+  pggnn train --config zinc --model.orderings single
   pggnn train --data.name graphs.jsonl --optim.epochs 50 --run.out runs/mine
   pggnn train --config configs/zinc.yaml --resume
   torchrun --nproc-per-node 2 -m pggnn train --config configs/zinc.yaml
 """
 jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+
+HELP = (
+    "YAML file with any of the options, or the name of one that comes with pggnn: "
+    f"{', '.join(sorted(file.stem for file in CONFIGS.glob('*.yaml')))}. Options that follow it win."
+)
 
 
 class _Formatter(jsonargparse.DefaultHelpFormatter):
@@ -40,7 +49,7 @@ def parser() -> jsonargparse.ArgumentParser:
         formatter_class=_Formatter,
         exit_on_error=False,
     )
-    made.add_argument("--config", action="config", help="YAML file with any of the options; later options win.")
+    made.add_argument("--config", action="config", help=HELP)
     made.add_argument(
         "--resume", nargs="?", const="last", default=None, choices=["last", "previous"],
         help="Go on with the run in this folder, from its last checkpoint or from the one before.",
@@ -56,10 +65,22 @@ def parse(arguments: Sequence[str]) -> tuple[Config, str | None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found: Any = made.instantiate(made.parse_args(list(arguments)))
+            found: Any = made.instantiate(made.parse_args(_find_configs(arguments)))
         except ArgumentError as error:
             raise ValueError(_explain(str(error))) from None
     return Config(**{part.name: getattr(found, part.name) for part in fields(Config)}), found.resume
+
+
+def _find_configs(arguments: Sequence[str]) -> list[str]:
+    """The arguments with names of configs that come with the library made paths."""
+    found = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        name = argument.removeprefix("--config=")
+        shipped = CONFIGS / f"{name}.yaml"
+        if (before == "--config" or name != argument) and not Path(name).exists() and shipped.exists():
+            argument = argument.removesuffix(name) + str(shipped)
+        found.append(argument)
+    return found
 
 
 def load(path: str | Path) -> Config:

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from pggnn.train.loop import Watch
 
 SCHEMA, ENVIRONMENT, SUMMARY, ERRORS = "schema.json", "environment.json", "summary.json", "errors.txt"
-MAY_CHANGE = ("run.out", "run.device", "run.jobs", "run.tensorboard", "data.root", "data.workers", "optim.epochs",
-              "protocol.seeds")  # fmt: skip
+MAY_CHANGE = (
+    *("run.out", "run.device", "run.jobs", "run.threads", "run.tensorboard"),
+    *("data.root", "data.workers", "optim.epochs", "protocol.seeds"),
+)
 """Options in which a run that goes on may differ from how it began."""
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
 POLL = 0.3
@@ -55,24 +57,28 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     console = console or Console(stderr=True)
     graphs = load_graphs(config)
     task = Task(graphs.schema, config.optim.loss)
-    folder, main = config.folder, int(os.environ.get("RANK", 0)) == 0
+    main = int(os.environ.get("RANK", 0)) == 0
     if main:
-        _prepare(config, graphs.schema, resume)
-    every = protocol.members(config)
-    todo = [member for member in every if not ended(config, folder / member.name)]
+        prepare(config, graphs.schema, resume)
+    todo = [(config, member) for member in missing(config)]
     with Bars(console if main else Console(quiet=True), task.metric) as bars:
-        if processes()[0] > 1 or side_by_side(config) == 1:
+        if processes()[0] == 1 and side_by_side(config) > 1:
+            train_side_by_side(todo, side_by_side(config), resume, bars)
+        elif todo:
             fabric = make_fabric(config)
             storage = make_storage(config, graphs, fabric)
-            for member in todo:
+            for _, member in todo:
                 bar = bars.add(member.name, config.optim.epochs)
                 train_member(config, member, storage, fabric, resume, bar)
                 bar.finish()
-        else:
-            _train_side_by_side(config, todo, resume, bars)
-    summary = protocol.summarise(config, folder)
-    if main:
-        with replacing(folder / SUMMARY) as file:
+    return conclude(config, main)
+
+
+def conclude(config: Config, write: bool = True) -> Summary:
+    """The figures of a run whose trainings have all ended, also as a file in its folder."""
+    summary = protocol.summarise(config, config.folder)
+    if write:
+        with replacing(config.folder / SUMMARY) as file:
             file.write_text(json.dumps(asdict(summary), indent=2) + "\n")
     return summary
 
@@ -85,7 +91,7 @@ def train_member(
 
     folder = config.folder / member.name
     folder.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // side_by_side(config)))
+    torch.set_num_threads(config.run.threads or max(1, (os.cpu_count() or 1) // side_by_side(config)))
     with _locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             checkpoint.clear_unfinished(folder)
@@ -103,10 +109,14 @@ def train_member(
             protocol.save_result(folder, {"seed": member.seed, "fold": member.fold, **result})
 
 
-def ended(config: Config, folder: Path) -> bool:
-    """Whether a training has come to its end."""
-    result = protocol.load_result(folder)
-    return result is not None and (result["ended"] != "epochs" or result["epoch"] >= config.optim.epochs)
+def missing(config: Config) -> list[Member]:
+    """The trainings of a run that have not come to their end."""
+    results = {member: protocol.load_result(config.folder / member.name) for member in protocol.members(config)}
+    return [
+        member
+        for member, result in results.items()
+        if result is None or (result["ended"] == "epochs" and result["epoch"] < config.optim.epochs)
+    ]
 
 
 def load_graphs(config: Config) -> Graphs:
@@ -159,7 +169,7 @@ def _uses_gpu(config: Config) -> bool:
     return config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
 
 
-def _prepare(config: Config, schema: Schema, resume: str | None) -> None:
+def prepare(config: Config, schema: Schema, resume: str | None) -> None:
     """Makes the folder of a new run, or checks that the one there is this run."""
     folder = config.folder
     if (folder / FILE).exists():
@@ -209,27 +219,28 @@ def _locked(folder: Path, wanted: bool) -> Iterator[None]:
         yield
 
 
-def _train_side_by_side(config: Config, todo: list[Member], resume: str | None, bars: Bars) -> None:
-    """Trainings in processes of their own, as many at once as the config says."""
+def train_side_by_side(todo: list[tuple[Config, Member]], jobs: int, resume: str | None, bars: Bars) -> None:
+    """Trainings of one or several runs in processes of their own, so many at once."""
     waiting = list(todo)
-    running: dict[Member, tuple[subprocess.Popen[bytes], Bar]] = {}
+    running: dict[Path, tuple[subprocess.Popen[bytes], Bar]] = {}
+    several = len({config.folder for config, _ in todo}) > 1
     try:
         while waiting or running:
-            while waiting and len(running) < side_by_side(config):
-                member = waiting.pop(0)
-                running[member] = _start(config, member, resume), bars.add(member.name, config.optim.epochs)
+            while waiting and len(running) < jobs:
+                config, member = waiting.pop(0)
+                name = f"{config.folder.name}/{member.name}" if several else member.name
+                bar = bars.add(name, config.optim.epochs)
+                running[config.folder / member.name] = _start(config, member, resume), bar
             time.sleep(POLL)
-            for member, (process, bar) in list(running.items()):
+            for folder, (process, bar) in list(running.items()):
                 code = process.poll()
-                _tell(bar, config.folder / member.name)
+                _tell(bar, folder)
                 if code is not None:
-                    del running[member]
+                    del running[folder]
                     bar.finish()
                 if code:
-                    errors = (config.folder / member.name / ERRORS).read_text().strip().splitlines()
-                    raise ValueError(
-                        f"{member.name}: {errors[-1] if errors else f'its process ended with code {code}'}"
-                    )
+                    errors = (folder / ERRORS).read_text().strip().splitlines()
+                    raise ValueError(f"{folder}: {errors[-1] if errors else f'its process ended with code {code}'}")
     finally:
         for process, _ in running.values():
             process.terminate()
