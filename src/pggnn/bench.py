@@ -222,10 +222,21 @@ def kernel() -> Figures:
     return kernel()
 
 
+def train() -> Figures:
+    """See :mod:`pggnn.bench_train`."""
+    from pggnn.bench_train import overhead
+
+    return overhead()
+
+
 BENCHMARKS: dict[str, tuple[str, Callable[[], Figures]]] = {
     "layer": (f"Training step: batch {BATCH}, hidden {HIDDEN}, 2-layer LSTM, 4 aggregations, whole group", layer),
     "data": ("Training sets, from the cache to shuffled batches with plans", data),
     "kernel": ("262,144 sequences of degree 8, 2-layer LSTM, bfloat16 autocast; then training on a GPU", kernel),
+    "train": (
+        f"Epoch of ER counting: batch {BATCH}, hidden {HIDDEN}, 2-layer LSTM, 4 aggregations, whole group",
+        train,
+    ),
     "star": (f"Star with 2,000 leaves: forward and backward, hidden {HIDDEN}, 2-layer LSTM", star),
 }
 

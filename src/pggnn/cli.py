@@ -118,8 +118,9 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     sub.add_argument(
         "what",
-        choices=("layer", "star", "data", "kernel"),
+        choices=("layer", "star", "data", "train", "kernel"),
         help="layer: training steps and forward rate; star: a hub of 2,000 neighbours; data: loading and batches; "
+        "train: what the training engine adds to a bare loop; "
         "kernel: the fused kernels on a GPU",
     )
     sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")

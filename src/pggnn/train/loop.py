@@ -95,14 +95,14 @@ class Training:
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
             begin = time.perf_counter()
             state["epoch"] += 1
-            record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self._train_epoch(watch)}
+            record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self.train_epoch(watch)}
             improved = self._evaluate_epoch(record)
             self.schedule.step(record["val"] if self.parts.val is not None else record["loss"])
             record["seconds"] = round(time.perf_counter() - begin, 4)
             state["seconds"] += record["seconds"]
             if log is not None:
                 log.write(record)
-                self._save(improved)
+                self.save(improved)
             watch.epoch(record)
         if self.parts.val is not None and self.config.protocol.report == "last":
             state["test"] = self.measure(self.parts.test)[self.task.metric]
@@ -111,7 +111,7 @@ class Training:
         ended = "learning rate" if self.schedule.ended else "epochs"
         return {"metric": self.task.metric, "ended": ended, "parameters": self.parameters, **state}
 
-    def _train_epoch(self, watch: Watch) -> float:
+    def train_epoch(self, watch: Watch) -> float:
         """One epoch; returns the mean loss."""
         fabric, clip = self.fabric, self.config.optim.clip
         torch.manual_seed(derived_seed(self.seed, self.state["epoch"], fabric.global_rank))
@@ -171,7 +171,8 @@ class Training:
         outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
         return outputs, targets
 
-    def _save(self, improved: bool) -> None:
+    def save(self, improved: bool) -> None:
+        """Writes the checkpoints of this epoch."""
         state = {**self.state, "schedule": self.schedule.state_dict()}
         weights = self.network.state_dict()
         if improved:
