@@ -85,6 +85,25 @@ class Reading:
         neighbor = first + (second - first) * (t == 1)
         return neighbor + (ROOT - neighbor) * (t == 2)
 
+    def told_pair(self, i: Any, t: Any, lag: int, n: Any) -> tuple[Any, Any, Any]:
+        """The two neighbours of which step ``t`` of sequence ``i`` is told whether they are adjacent, and whether there
+        are such: the one it reads, and the one read ``lag`` steps earlier. The rule for structural bits, all of it:
+
+        - A sequence begins with nobody before it: bits that would reach back beyond its first neighbour are 0.
+        - The ring's last step reads its first neighbour again and is told of it like any other step.
+        - The merged form's last step reads the centre. For odd n it is told what the ring's last step would be: the
+          n − 1 closing pairs are those that open arrangements leave out, so with w = 1 each ordered pair is told of
+          exactly once. For even n they leave out none, and the last step is told nothing.
+        - A neighbour is not compared with itself: where the ring closes, that ends its reach at ``lag`` = n − 1.
+        """
+        if self.form not in ("merged", "ring"):
+            raise ValueError(f'structure is for the "merged" and the "ring" form, got {self.form!r}')
+        place = t - 1 if self.form == "merged" else t
+        closes = (n & 1) == 1 if self.form == "merged" else n == n
+        told = (place >= lag) & (lag < n) & ((place < n) | closes)
+        element = self._element(i, n)
+        return slot(element, place * (told & (place < n)), n), slot(element, (place - lag) * told, n), told
+
     def _element(self, i: Any, n: Any) -> Any:
         return i if self.limit is None else i * order(n) // self.elements(n)
 

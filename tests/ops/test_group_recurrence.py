@@ -10,6 +10,7 @@ from pggnn.cells import CELLS, Recurrence
 from pggnn.ops import group_recurrence
 from pggnn.ops.memory import MOST_BYTES, Pool
 from pggnn.ops.schedule import blocks
+from pggnn.ops.structure import step_codes
 from pggnn.orderings import FORMS, Reading
 from pggnn.testing import random_graph
 
@@ -18,7 +19,7 @@ DEGREES = (0, 1, 2, 3, 4, 5, 6, 9, 0, 1)
 PARALLEL, BLOCKS, SERIAL = 2**28, 40_000, 0
 
 
-def outcome(backend, reading, cell, layers, workspace, dtype=torch.double, degrees=DEGREES, hidden=HIDDEN):
+def outcome(backend, reading, cell, layers, workspace, dtype=torch.double, degrees=DEGREES, hidden=HIDDEN, structure=0):
     torch.manual_seed(0)
     device = "cuda" if backend == "triton" and torch.cuda.is_available() else "cpu"
     plan = Plan.build(random_graph(degrees), len(degrees)).to(device)
@@ -27,12 +28,15 @@ def outcome(backend, reading, cell, layers, workspace, dtype=torch.double, degre
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
     x = torch.randn(len(degrees), 3, requires_grad=True)
     rnn, x = rnn.to(device, dtype), x.to(device, dtype).detach().requires_grad_()
+    rows = torch.empty(structure, CELLS[cell].gates * hidden).uniform_(-1, 1).to(device, dtype).requires_grad_()
     out = group_recurrence(
-        rnn(x), rnn.recurrent_weights, plan, reading=reading, cell=cell, workspace=workspace, backend=backend
-    )
+        rnn(x), rnn.recurrent_weights, plan, reading=reading, cell=cell, workspace=workspace, backend=backend,
+        structure=rows if structure else None,
+    )  # fmt: skip
     weighting = torch.arange(out.numel()).view_as(out).cos().to(out)
-    connected = (out * weighting).sum() + 0 * sum(tensor.sum() for tensor in (x, *rnn.parameters()))
-    return [tensor.cpu() for tensor in (out, *torch.autograd.grad(connected, [x, *rnn.parameters()]))]
+    inputs = [x, *rnn.parameters(), rows]
+    connected = (out * weighting).sum() + 0 * sum(tensor.sum() for tensor in inputs)
+    return [tensor.cpu() for tensor in (out, *torch.autograd.grad(connected, inputs))]
 
 
 def assert_matches_reference(reading, cell, layers, workspace, dtype=torch.double, degrees=DEGREES, **kwargs):
@@ -78,6 +82,16 @@ def test_odd_graphs(form, degrees):
     assert_matches_reference(Reading(form, limit=None if form == "pair" else 6), "lstm", 2, PARALLEL, degrees=degrees)
 
 
+@pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS, SERIAL])
+@pytest.mark.parametrize(
+    ("cell", "form", "structure"),
+    [("lstm", "merged", 1), ("gru", "merged", 2), ("srn", "ring", 3), ("lstm", "ring", 12), ("srn-relu", "merged", 32)],
+)
+def test_structure(cell, form, structure, workspace):
+    assert_matches_reference(Reading(form), cell, 2, workspace, structure=structure)
+    assert_matches_reference(Reading(form, 3), cell, 1, workspace, torch.float, structure=structure)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     degrees=st.lists(st.integers(0, 7), max_size=7),
@@ -86,9 +100,13 @@ def test_odd_graphs(form, degrees):
     cell=st.sampled_from(list(CELLS)),
     layers=st.integers(1, 3),
     workspace=st.integers(0, 100_000),
+    structure=st.integers(0, 4),
 )
-def test_any_graph_reading_and_budget(degrees, form, limit, cell, layers, workspace):
-    assert_matches_reference(Reading(form, limit), cell, layers, workspace, degrees=tuple(degrees))
+def test_any_graph_reading_and_budget(degrees, form, limit, cell, layers, workspace, structure):
+    structure *= form in ("merged", "ring")
+    assert_matches_reference(
+        Reading(form, limit), cell, layers, workspace, degrees=tuple(degrees), structure=structure
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("most_rows", [1, 10, 300, 10**9])
@@ -126,8 +144,13 @@ def test_operator_registration():
     weights = [weight.detach().requires_grad_() for weight in rnn.recurrent_weights]
     graph = (plan.start, plan.degree, plan.order, plan.profile, plan.neighbor)
     for keep in (True, False):
-        arguments = (gates, weights, *graph, 0, "merged", 0, "lstm", PARALLEL, False, keep)
+        arguments = (gates, weights, *graph, 0, "merged", 0, "lstm", PARALLEL, False, keep, None)
         torch.library.opcheck(torch.ops.pggnn.recurrence, arguments)
+    bits = torch.randn(2, 4 * HIDDEN).double().requires_grad_()
+    arguments = (gates, [*weights, bits], *graph, 0, "merged", 0, "lstm", PARALLEL, False, True)
+    torch.library.opcheck(torch.ops.pggnn.recurrence, (*arguments, step_codes(plan, Reading(), 2)))
+    graph = (plan.start, plan.degree, plan.neighbor, plan.center, plan.profile)
+    torch.library.opcheck(torch.ops.pggnn.step_codes, (*graph, "ring", 3, 2))
 
 
 def test_memory_is_recycled_only_when_free():

@@ -10,6 +10,7 @@ from torch_geometric.typing import OptPairTensor, OptTensor, Size
 
 from pggnn.cells import CELLS, LazyRecurrence, Recurrence
 from pggnn.ops import check_backend, group_recurrence
+from pggnn.ops.structure import MOST_BITS
 from pggnn.orderings import Form, Orderings, Reading, read
 from pggnn.plan import Plan
 
@@ -33,6 +34,7 @@ class SequenceConv(MessagePassing):
         backend: str = "auto",
         workspace: int | None = None,
         flow: str = "source_to_target",
+        structure: int = 0,
     ) -> None:
         super().__init__(aggr=None, flow=flow)
         if numbering not in ("given", "random"):
@@ -42,6 +44,10 @@ class SequenceConv(MessagePassing):
             raise ValueError(f"max_degree must be None or at least 1, got {max_degree}")
         if edge_dim is not None and edge_dim < 1:
             raise ValueError(f"edge_dim must be None or at least 1, got {edge_dim}")
+        if not 0 <= structure <= MOST_BITS:
+            raise ValueError(f"structure must be a number of earlier neighbours, 0 to {MOST_BITS}, got {structure}")
+        if structure > 0 and reading.form not in ("merged", "ring"):
+            raise ValueError(f"structure is for PGConv: sequences of the form {reading.form!r} do not have it")
         neighbors, centers = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         if reading.reads_root and neighbors != centers:
             raise ValueError(
@@ -55,6 +61,7 @@ class SequenceConv(MessagePassing):
         self.in_channels, self.out_channels, self.reading = in_channels, out_channels, reading
         self.cell, self.num_layers, self.numbering = cell, num_layers, numbering
         self.edge_dim, self.max_degree, self.backend, self.workspace = edge_dim, max_degree, backend, workspace
+        self.structure = structure
         self.rnn: Recurrence = (
             LazyRecurrence(out_channels, num_layers, cell)
             if neighbors == -1
@@ -63,12 +70,13 @@ class SequenceConv(MessagePassing):
         gate_channels = CELLS[cell].gates * out_channels
         glorot = {"bias": False, "weight_initializer": "glorot"}
         self.lin_edge = None if edge_dim is None else Linear(edge_dim, gate_channels, **glorot)
+        self.lin_structure = None if structure == 0 else Linear(structure, gate_channels, **glorot)
         self.lin_root = None if reading.reads_root else Linear(centers, out_channels, **glorot)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
         self.rnn.reset_parameters()
-        for linear in (self.lin_edge, self.lin_root):
+        for linear in (self.lin_edge, self.lin_structure, self.lin_root):
             if linear is not None:
                 linear.reset_parameters()
 
@@ -91,11 +99,12 @@ class SequenceConv(MessagePassing):
         if self.training and self.numbering == "random":
             plan = plan.renumbered()
         if self.max_degree is not None:
-            plan = plan.truncated(self.max_degree)
+            plan = plan.derived(Plan.truncated, self.max_degree)
         gates, rows, root = self._gate_rows(plan, neighbor_x, center_x, edge_attr)
         out = group_recurrence(
             gates, self.rnn.recurrent_weights, plan, rows=rows, root=root, reading=self.reading,
             cell=self.cell, workspace=self.workspace, backend=self.backend,
+            structure=None if self.lin_structure is None else self.lin_structure.weight.t(),
         )  # fmt: skip
         if self.reading.rescale:
             out = out * self.reading.scale(plan.degree).to(out.dtype).unsqueeze(-1)
@@ -158,6 +167,11 @@ class SequenceConv(MessagePassing):
                 raise ValueError(f"features of the {name} must have shape {wanted}, got {list(tensor.shape)}")
             if not tensor.is_floating_point():
                 raise TypeError(f"features of the {name} must be floating-point, got {tensor.dtype}; use .float()")
+        if self.structure > 0 and neighbor_x is not center_x:
+            raise ValueError(
+                "structure asks which neighbours are neighbours of each other, so they must be the nodes of x, got "
+                "features of neighbours and of centres apart (a bipartite graph); give one tensor, or use structure=0"
+            )
         if self.edge_dim is None:
             if edge_attr is not None:
                 raise ValueError("edge_attr was given, but the layer was made without edge_dim; set edge_dim to use it")
@@ -214,6 +228,9 @@ class PGConv(SequenceConv):
         backend: ``"auto"``, ``"triton"``, ``"packed"`` or ``"reference"``, see :func:`pggnn.ops.group_recurrence`.
         workspace: Bytes that a call may use for intermediate states, see :func:`pggnn.ops.group_recurrence`.
         flow: ``"source_to_target"`` (the sources of incoming edges are the neighbours) or ``"target_to_source"``.
+        structure: Tell the RNN, at each step, which of so many neighbours read before this one are adjacent to it, in
+            as many bits that enter the gates (``lin_structure``): 1 for pairs of neighbours (triangles), 2 for triples
+            (4-cliques), up to 32. Raw adjacency, no node identities; see :mod:`pggnn.ops.structure`.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})` or
@@ -239,6 +256,7 @@ class PGConv(SequenceConv):
         backend: str = "auto",
         workspace: int | None = None,
         flow: str = "source_to_target",
+        structure: int = 0,
     ) -> None:
         forms: dict[str, Form] = {"merged": "merged", "linear": "ring"}
         if root not in forms:
@@ -247,12 +265,13 @@ class PGConv(SequenceConv):
             numbering = "random"
         super().__init__(
             in_channels, out_channels, read(orderings, forms[root]), cell, num_layers, numbering,
-            edge_dim, max_degree, backend, workspace, flow,
+            edge_dim, max_degree, backend, workspace, flow, structure,
         )  # fmt: skip
         self.orderings, self.root = orderings, root
 
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, cell={self.cell!r}, "
-            f"num_layers={self.num_layers}, orderings={self.orderings!r}, root={self.root!r})"
+            f"num_layers={self.num_layers}, orderings={self.orderings!r}, root={self.root!r}"
+            + (f", structure={self.structure})" if self.structure else ")")
         )

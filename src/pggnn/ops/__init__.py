@@ -6,6 +6,7 @@ from torch import Tensor
 
 from pggnn.ops import reference
 from pggnn.ops.operator import differentiable
+from pggnn.ops.structure import step_codes
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
@@ -34,6 +35,7 @@ def group_recurrence(
     cell: str,
     workspace: int | None = None,
     backend: str = "auto",
+    structure: Tensor | None = None,
 ) -> Tensor:
     r"""The sum over each node's sequences of the RNN's last hidden state.
 
@@ -51,6 +53,9 @@ def group_recurrence(
             next call (:data:`pggnn.ops.memory.MOST_BYTES` at most).
         backend: ``"triton"`` (the fused kernels), ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this
             device.
+        structure: ``[w, gates · H]`` rows for w structural bits, see :mod:`pggnn.ops.structure`: row ``lag − 1`` is
+            added to the gates of each step whose neighbour is adjacent to the one read ``lag`` steps earlier. Centres
+            and neighbours must then be the same nodes.
 
     Returns:
         ``[N, H]``, without :meth:`Reading.scale`, in the dtype of ``gates``.
@@ -60,7 +65,10 @@ def group_recurrence(
         workspace = DEFAULT_WORKSPACE.get(gates.device.type, DEFAULT_WORKSPACE["cpu"])
     rows = plan.neighbor if rows is None else rows
     if backend == "reference":
-        return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell)
+        return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell, structure)
+    codes = None
+    if structure is not None:
+        weights, codes = [*weights, structure], step_codes(plan, reading, structure.size(0))
     fused = False
     if backend == "triton" or (backend == "auto" and gates.is_cuda and HAS_TRITON):
         from pggnn.ops.fused import refusal
@@ -69,4 +77,4 @@ def group_recurrence(
         if reason is not None and backend == "triton":
             raise ValueError(f'backend="triton" {reason}; use backend="auto"')
         fused = reason is None
-    return differentiable(gates, weights, plan, rows, root, reading, cell, workspace, fused)
+    return differentiable(gates, weights, plan, rows, root, reading, cell, workspace, fused, codes)

@@ -26,14 +26,14 @@ class Operation(Protocol):
 
 def differentiable(
     gates: Tensor, weights: list[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str,
-    workspace: int, fused: bool,
+    workspace: int, fused: bool, codes: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """The operation's result, with a gradient."""
+    """The operation's result, with a gradient. Where there are ``codes``, the last of the weights belong to them."""
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
-    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, rows, root)
+    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, rows, root, codes)
     if torch.compiler.is_compiling() or type(gates) not in (Tensor, torch.nn.Parameter):
         out: Tensor = _forward(
-            gates, weights, *graph, reading.form, reading.limit or 0, cell, workspace, fused, keep
+            gates, weights, *graph[:-1], reading.form, reading.limit or 0, cell, workspace, fused, keep, codes
         )[0]  # fmt: skip
         return out
     operation = _operation(gates, weights, graph, reading, cell, workspace, fused, plan)
@@ -81,10 +81,10 @@ class _Eager(torch.autograd.Function):
 @torch.library.custom_op("pggnn::recurrence", mutates_args=())
 def _forward(
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool,
+    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The sums, and what the backward pass needs where it is to be kept and fits the workspace."""
-    graph = Graph(start, degree, order, profile, rows, root)
+    graph = Graph(start, degree, order, profile, rows, root, codes)
     reading = Reading(cast(Form, form), limit or None)
     out, states, read = _operation(gates, weights, graph, reading, cell, workspace, fused).forward(keep)
     return out.to(gates.dtype), states, read
@@ -93,7 +93,7 @@ def _forward(
 @_forward.register_fake
 def _(
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool,
+    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     elements, read = (torch.library.get_ctx().new_dynamic_size() if keep else 0 for _ in range(2))
     half = fused and gates.dtype in (torch.bfloat16, torch.float16)
@@ -105,10 +105,10 @@ def _(
 def _backward(
     d_out: Tensor, states: Tensor, read: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool,
+    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, codes: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the gate rows and of each weight."""
-    graph = Graph(start, degree, order, profile, rows, root)
+    graph = Graph(start, degree, order, profile, rows, root, codes)
     reading = Reading(cast(Form, form), limit or None)
     operation = _operation(gates, weights, graph, reading, cell, workspace, fused)
     d_gates, d_weights = operation.backward(d_out, states, read)
@@ -119,26 +119,26 @@ def _backward(
 def _(
     d_out: Tensor, states: Tensor, read: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool,
+    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, codes: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
     return [torch.empty_like(gates), *(torch.empty_like(weight) for weight in weights)]
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    gates, weights, start, degree, order, profile, rows, *ctx.constants, _ = inputs
+    gates, weights, start, degree, order, profile, rows, *ctx.constants, _, codes = inputs
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(*output[1:])
-    ctx.save_for_backward(*output[1:], gates, start, degree, order, profile, rows, *weights)
+    ctx.save_for_backward(*output[1:], gates, start, degree, order, profile, rows, codes, *weights)
 
 
 def _gradient(ctx: Any, d_out: Tensor | None, *_: Tensor) -> tuple[Any, ...]:
-    states, read, gates, start, degree, order, profile, rows, *weights = ctx.saved_tensors
+    states, read, gates, start, degree, order, profile, rows, codes, *weights = ctx.saved_tensors
     if d_out is None:
-        return None, [None] * len(weights), *([None] * 12)
+        return None, [None] * len(weights), *([None] * 13)
     d_gates, *d_weights = _backward(
-        d_out, states, read, gates, weights, start, degree, order, profile, rows, *ctx.constants
+        d_out, states, read, gates, weights, start, degree, order, profile, rows, *ctx.constants, codes
     )
-    return d_gates, d_weights, *([None] * 12)
+    return d_gates, d_weights, *([None] * 13)
 
 
 _forward.register_autograd(_gradient, setup_context=_setup_context)

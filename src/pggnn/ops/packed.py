@@ -16,6 +16,7 @@ from torch import Tensor
 from pggnn.cells import split_layers
 from pggnn.ops.memory import POOL
 from pggnn.ops.schedule import Block, BlockIndex, Graph, blocks
+from pggnn.ops.structure import first_steps
 from pggnn.ops.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.orderings import Reading
 
@@ -54,6 +55,7 @@ class Packed:
         self.graph, self.reading, self.cell = graph, reading, UNROLLED[cell]
         self.dtype = state_dtype(gates, weights)
         self.weights = [weight.detach().to(self.dtype) for weight in weights]
+        self.structure = None if graph.codes is None else self.weights.pop()
         self.layers = split_layers(self.weights)
         self.hidden = weights[0].size(1)
         self.widths = [sum(self.cell.fields(index)) * self.hidden for index in range(len(self.layers))]
@@ -73,6 +75,23 @@ class Packed:
     def table(self) -> Tensor:
         """The gate rows as :class:`Unrolled` wants them."""
         return (self.gates + self.layers[0].bias_hh) * self.scale if self.cell.additive else self.gates
+
+    @cached_property
+    def structure_table(self) -> Tensor:
+        """The rows of the structural bits, likewise."""
+        assert self.structure is not None
+        return self.structure * self.scale
+
+    @cached_property
+    def first_steps(self) -> Tensor:
+        """Where each node's structural bits begin."""
+        return first_steps(self.graph.degree, self.reading)
+
+    def bits(self, index: BlockIndex, begin: int, end: int) -> Tensor | None:
+        """Structural bits of some steps of a block, if there are such."""
+        if self.structure is None or self.graph.codes is None:
+            return None
+        return index.bits(begin, end, self.first_steps, self.graph.codes, self.structure.size(0)).to(self.dtype)
 
     @cached_property
     def prepared(self) -> list[Prepared]:
@@ -115,14 +134,17 @@ class Packed:
             self.cell(index, part, sizes, hidden, self.hidden, keep, own[index]) for index, part in enumerate(parts)
         ]
 
-    def run(self, layers: list[Unrolled], steps: range, rows: Tensor, begins: bool) -> None:
+    def run(self, layers: list[Unrolled], steps: range, rows: Tensor, bits: Tensor | None, begins: bool) -> None:
         """Runs all layers over some of their steps, the first of them their sequences' first if ``begins``.
 
-        ``rows`` are the gate rows that these steps read, one step after the other.
+        ``rows`` are the gate rows that these steps read, ``bits`` what they are told, one step after the other.
         """
         sizes = layers[0].sizes[steps.start : steps.stop]
+        step_bits = None if bits is None else bits.split(sizes)
         for t, step_rows in zip(steps, rows.split(sizes), strict=True):
             torch.index_select(self.table, 0, step_rows, out=layers[0].gate_steps[t])
+            if step_bits is not None:
+                layers[0].gate_steps[t].addmm_(step_bits[t - steps.start], self.structure_table)
             for layer, weights in zip(layers, self.prepared, strict=True):
                 layer.forward(t, weights, begins and t == steps.start)
 
@@ -139,7 +161,7 @@ class Packed:
             layers = self.unroll(block.sizes, keep=saved is not None, memory=states)
             for begin, end in block.slabs(self.most_rows):
                 rows = index.gate_rows(begin, end)
-                self.run(layers, range(begin, end), rows, begins=begin == 0)
+                self.run(layers, range(begin, end), rows, self.bits(index, begin, end), begins=begin == 0)
                 if read is not None:
                     read.copy_(rows)
             out.index_add_(0, index.node, layers[-1].last_hidden)
@@ -157,15 +179,16 @@ class Packed:
             d_states[-1][0] = d_last
             if saved is not None:
                 states, rows = saved.next(sum(block.sizes))
-                gradients.add(self.unroll(block.sizes, keep=True, memory=states), rows, d_states, begins=True)
+                bits = self.bits(index, 0, len(block.sizes))
+                gradients.add(self.unroll(block.sizes, keep=True, memory=states), rows, bits, d_states, begins=True)
                 continue
             slabs = list(block.slabs(self.most_rows))
             carries = self.carries(block, index, slabs)
             for (begin, end), carry in zip(reversed(slabs), reversed(carries), strict=True):
-                rows = index.gate_rows(begin, end)
+                rows, bits = index.gate_rows(begin, end), self.bits(index, begin, end)
                 layers = self.unroll(block.sizes[begin:end], keep=True, carry=carry)
-                self.run(layers, range(end - begin), rows, begins=begin == 0)
-                gradients.add(layers, rows, d_states, begins=begin == 0)
+                self.run(layers, range(end - begin), rows, bits, begins=begin == 0)
+                gradients.add(layers, rows, bits, d_states, begins=begin == 0)
         return gradients.finish()
 
     def carries(self, block: Block, index: BlockIndex, slabs: list[tuple[int, int]]) -> list[Carry | None]:
@@ -174,7 +197,8 @@ class Packed:
         if len(slabs) > 1:
             layers = self.unroll(block.sizes, keep=False)
             for begin, end in slabs[:-1]:
-                self.run(layers, range(begin, end), index.gate_rows(begin, end), begins=begin == 0)
+                rows, bits = index.gate_rows(begin, end), self.bits(index, begin, end)
+                self.run(layers, range(begin, end), rows, bits, begins=begin == 0)
                 carries.append(Carry(layers[0].state.clone(), [layer.own_state(end - 1) for layer in layers]))
         return carries
 
@@ -185,12 +209,15 @@ class Gradients:
     def __init__(self, operation: Packed) -> None:
         self.layers, self.additive = operation.layers, operation.cell.additive
         self.table = torch.zeros_like(operation.gates)
+        self.structure = None if operation.structure is None else torch.zeros_like(operation.structure)
         biases = [layer.bias_hh for layer in operation.layers]
         widths = [min(index + 1, 2) * operation.hidden for index in range(len(biases))]
         self.weights = [bias.new_zeros(len(bias), width) for bias, width in zip(biases, widths, strict=True)]
         self.bias_ih, self.bias_hh = ([torch.zeros_like(bias) for bias in biases] for _ in range(2))
 
-    def add(self, layers: list[Unrolled], rows: Tensor, d_states: list[list[Tensor]], begins: bool) -> None:
+    def add(
+        self, layers: list[Unrolled], rows: Tensor, bits: Tensor | None, d_states: list[list[Tensor]], begins: bool
+    ) -> None:
         """Runs some steps backwards, from the gradient of the state after them to that of the state before."""
         d_h: Tensor | None = None
         for index in reversed(range(len(layers))):
@@ -203,6 +230,8 @@ class Gradients:
                 self.bias_hh[index].add_(d_hidden.sum(0))
             if weights.weight_ih is None:
                 self.table.index_add_(0, rows, d_input)
+                if self.structure is not None and bits is not None:
+                    self.structure.addmm_(bits.t(), d_input)
             else:
                 if not self.additive:
                     self.weights[index][:, : layer.hidden].addmm_(d_input.t(), layer.inputs[:, : layer.hidden])
@@ -220,4 +249,6 @@ class Gradients:
             else:
                 weight_ih, weight_hh = weight.chunk(2, dim=1)
                 d_weights += [weight_ih, weight_hh, bias_ih, bias_hh]
+        if self.structure is not None:
+            d_weights.append(self.structure)
         return self.table, [gradient.contiguous() for gradient in d_weights]

@@ -27,15 +27,39 @@ def sequences(reading: Reading, n: int) -> list[list[int]]:
     return [list(chain.from_iterable(rings))] if reading.form == "chain" and rings else rings
 
 
+def told_slots(reading: Reading, sequence: list[int]) -> list[int]:
+    """The neighbour that the bits of each step are about, see :meth:`Reading.told_pair`."""
+    if reading.form == "ring":
+        return sequence
+    closes = len(sequence) % 2 == 1
+    return [*sequence[:-1], sequence[1] if closes else ROOT]
+
+
+def told_pairs(reading: Reading, sequence: list[int], width: int) -> list[list[tuple[int, int] | None]]:
+    """At each step, the pairs of slots that its ``width`` bits are about: this neighbour and an earlier one."""
+    slots = told_slots(reading, sequence)
+    pairs = [
+        [(slots[t], slots[t - lag]) if lag <= t else None for lag in range(1, width + 1)] for t in range(len(slots))
+    ]
+    return [[None if pair is None or ROOT in pair or pair[0] == pair[1] else pair for pair in step] for step in pairs]
+
+
 def group_recurrence(
-    gates: Tensor, weights: list[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str
-) -> Tensor:
+    gates: Tensor, weights: list[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str,
+    structure: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """See :func:`pggnn.ops.group_recurrence`."""
+    edges = set(zip(plan.center.tolist(), plan.neighbor.tolist(), strict=True)) if structure is not None else set()
     out = []
     for v, (n, start) in enumerate(zip(plan.degree.tolist(), plan.start.tolist(), strict=True)):
         hidden = gates.new_zeros(weights[0].size(1))
         for sequence in sequences(reading, n):
             steps = [gates[root + v if slot == ROOT else int(rows[start + slot])] for slot in sequence]
+            if structure is not None:
+                around = plan.neighbor[start : start + n].tolist()
+                for t, pairs in enumerate(told_pairs(reading, sequence, structure.size(0))):
+                    told = [pair is not None and (around[pair[0]], around[pair[1]]) in edges for pair in pairs]
+                    steps[t] = steps[t] + structure[told].sum(0)
             hidden = hidden + rnn(steps, weights, cell)
         out.append(hidden)
     return torch.stack(out) if out else gates.new_zeros(0, weights[0].size(1))

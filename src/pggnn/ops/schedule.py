@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pggnn.ops.structure import read_bits
 from pggnn.orderings import ROOT, Reading
 
 MOST_SEQUENCES = 4096
@@ -24,6 +25,8 @@ class Graph(NamedTuple):
     profile: Tensor
     rows: Tensor
     root: int
+    codes: Tensor | None = None
+    """:func:`pggnn.ops.structure.step_codes`, where the last of the weights are the rows of the structural bits."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,20 @@ class BlockIndex:
         self.i = ids - ends.index_select(0, rank) + reading.count(self.n)
         self.start = graph.start.index_select(0, self.node)
 
-    def gate_rows(self, begin: int, end: int) -> Tensor:
-        """The gate rows read at steps ``begin`` … ``end − 1`` of the block, one step after the other."""
-        graph, sizes = self.graph, self.sizes[begin:end]
+    def steps(self, begin: int, end: int) -> tuple[Tensor, Tensor]:
+        """Sequence and step of each row of the steps ``begin`` … ``end − 1`` of the block, one step after the other."""
+        sizes = self.sizes[begin:end]
         total, per_step = sum(sizes), torch.tensor(sizes).to(self.n.device, non_blocking=True)
         step = torch.repeat_interleave(per_step, output_size=total)
         sequence = torch.arange(total, device=self.n.device) - (per_step.cumsum(0) - per_step).index_select(0, step)
+        return sequence, step + begin
+
+    def gate_rows(self, begin: int, end: int) -> Tensor:
+        """The gate rows read at steps ``begin`` … ``end − 1``."""
+        graph = self.graph
+        sequence, step = self.steps(begin, end)
         n, i, start = (tensor.index_select(0, sequence) for tensor in (self.n, self.i, self.start))
-        slot = self.reading.slot(i, step + begin, n)
+        slot = self.reading.slot(i, step, n)
         if not self.reading.reads_root:
             return graph.rows.index_select(0, start + slot)
         root = graph.root + self.node.index_select(0, sequence)
@@ -102,3 +111,9 @@ class BlockIndex:
             return root
         neighbor = graph.rows.index_select(0, (start + slot).clamp_(0, graph.rows.numel() - 1))
         return torch.where(slot == ROOT, root, neighbor)
+
+    def bits(self, begin: int, end: int, first: Tensor, codes: Tensor, width: int) -> Tensor:
+        """``[rows, width]`` structural bits of the steps ``begin`` … ``end − 1``, given where each node's begin."""
+        sequence, step = self.steps(begin, end)
+        first = first.index_select(0, self.node) + self.i * self.reading.length(self.n)
+        return read_bits(codes, first.index_select(0, sequence) + step, width)
