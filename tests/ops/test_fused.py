@@ -94,6 +94,31 @@ def test_forms(form):
         assert_matches_reference(Reading(form, 2), cell, 1, BLOCKS, torch.float, degrees, backend="triton")
 
 
+@pytest.mark.parametrize(
+    ("cell", "reading", "layers", "workspace", "structure"),
+    [
+        ("lstm", Reading(), 2, PARALLEL, 1), ("gru", Reading("ring"), 1, BLOCKS, 2),
+        ("srn", Reading(limit=3), 1, BLOCKS, 20), ("lstm", Reading("ring", 2), 1, SERIAL, 3),
+    ],
+)  # fmt: skip
+def test_structure(cell, reading, layers, workspace, structure):
+    degrees = DEGREES if workspace > 0 else (0, 1, 3, 4)
+    assert_matches_reference(
+        reading, cell, layers, workspace, torch.float, degrees, backend="triton", structure=structure
+    )  # fmt: skip
+
+
+def test_structure_in_half_precision_and_odd_graphs():
+    for dtype, degrees, tolerance in (
+        (torch.half, (3, 4, 0), 0.006),
+        (torch.float, (), 0),
+        (torch.float, (0, 0), 1e-5),
+    ):
+        assert_matches_reference(
+            Reading(), "lstm", 2, PARALLEL, dtype, degrees, backend="triton", tolerance=tolerance, structure=2
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize("hidden", [8, 20, 40])
 def test_widths(hidden):
     """8 and 20 are filled up to 16 and 32; the weights of 40 leave no room for those of the input beside them."""
@@ -121,7 +146,9 @@ def test_scattered_gradients_are_the_same():
     assert_matches_reference(Reading("merged"), "lstm", 1, BLOCKS, torch.float, backend="triton")
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"edge_dim": 2}, {"root": "linear", "orderings": 2}, {"max_degree": 3}])
+@pytest.mark.parametrize(
+    "kwargs", [{}, {"edge_dim": 2}, {"root": "linear", "orderings": 2}, {"max_degree": 3}, {"structure": 2}]
+)
 def test_layer(kwargs):
     edge_index = random_graph((0, 1, 4, 5))
     x, edge_attr = torch.randn(4, 4), torch.randn(edge_index.size(1), 2) if "edge_dim" in kwargs else None
@@ -164,9 +191,8 @@ def test_operator_registration():
     plan, rnn, gates = problem()
     weights = [weight.detach().requires_grad_() for weight in rnn.recurrent_weights]
     graph = (plan.start, plan.degree, plan.order, plan.profile, plan.neighbor)
-    torch.library.opcheck(
-        torch.ops.pggnn.recurrence, (gates, weights, *graph, 0, "merged", 0, "lstm", PARALLEL, True, True)
-    )
+    arguments = (*graph, 0, "merged", 0, "lstm", PARALLEL, True, True)
+    torch.library.opcheck(torch.ops.pggnn.recurrence, (gates, weights, *arguments, None))
 
 
 @pytest.mark.parametrize(("hidden", "dtype", "reason"), [(5, torch.double, "float64"), (300, torch.float, "300")])
