@@ -51,6 +51,8 @@ class ModelConfig:
     """PG-GNN: neighbours are numbered as the data has them, or afresh in each training step."""
     max_degree: int | None = None
     """PG-GNN: reads at most so many neighbours of each node."""
+    structure: int = 0
+    """PG-GNN: tells the RNN which of so many neighbours read before are adjacent to this one."""
 
 
 @dataclass(frozen=True)

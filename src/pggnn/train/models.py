@@ -21,7 +21,7 @@ def build(config: ModelConfig, schema: Schema) -> Network:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
     own: dict[str, Any] = {}
     if config.name == "pggnn":
-        names = ("orderings", "cell", "rnn_layers", "root", "numbering", "max_degree")
+        names = ("orderings", "cell", "rnn_layers", "root", "numbering", "max_degree", "structure")
         own = {name: getattr(config, name) for name in names}
     return MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
