@@ -37,7 +37,7 @@ class Storage:
         self._center_row = 1 if graphs.schema.flow == "source_to_target" else 0
         if plan:
             degree, edge = _neighbourhoods(graphs.checked("batches"), self._center_row)
-            self._host_degree = degree.numpy()
+            self.host_degree = degree.numpy()
             self._degree = degree.to(self.device)
             self._edge = None if edge is None else edge.to(self.device)
 
@@ -78,7 +78,7 @@ class Storage:
         ordered = edge_index if self._edge is None else edge_index.index_select(1, edge)
         degree = self._degree.index_select(0, node_rows).long()
         first, sizes = (row.index_select(0, chosen).tolist() for row in (self._starts[0], self.counts[0]))
-        spans = [self._host_degree[begin : begin + size] for begin, size in zip(first, sizes, strict=True)]
+        spans = [self.host_degree[begin : begin + size] for begin, size in zip(first, sizes, strict=True)]
         histogram = np.bincount(np.concatenate(spans)) if spans else np.zeros(0, np.int64)
         degrees = np.flatnonzero(histogram)[::-1]
         return Plan(

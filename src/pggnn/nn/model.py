@@ -1,7 +1,7 @@
 """``PGGNN``: the paper's network for node-level and graph-level tasks, and the frame it shares with its rivals."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.typing import OptTensor
 
 from pggnn.nn.conv import PGConv
+from pggnn.nn.norm import masked_norm
 from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
@@ -71,6 +72,7 @@ class Network(torch.nn.Module):
         batch: OptTensor = None,
         edge_attr: OptTensor = None,
         batch_size: int | None = None,
+        real: OptTensor = None,
     ) -> Tensor:
         """Scores each graph or node.
 
@@ -80,11 +82,13 @@ class Network(torch.nn.Module):
             batch: The graph that each node belongs to; one graph by default.
             edge_attr: Edge features, if the model was made with ``edge_dim``.
             batch_size: Number of graphs, where it is known: saves a host synchronisation.
+            real: Which nodes batch normalisation is to take its statistics from; all by default.
         """
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
         total = self._score(0, x, batch, batch_size)
         for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True), start=1):
-            x = norm(conv(x, plan, edge_attr)).relu()
+            x = conv(x, plan, edge_attr)
+            x = (norm(x) if real is None else masked_norm(cast(torch.nn.BatchNorm1d, norm.module), x, real)).relu()
             total = total + self._score(layer, x, batch, batch_size)
         return total
 

@@ -115,6 +115,8 @@ class RunConfig:
     """Float32; with TF32 or half-precision matrix products; or float64 throughout."""
     deterministic: bool = True
     """The same run twice gives the same numbers."""
+    record: bool = True
+    """On a GPU: play training steps from a recording (a CUDA graph) where batches can be padded to one shape."""
     jobs: int = 0
     """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on a GPU."""
     threads: int = 0

@@ -4,8 +4,9 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from lightning.fabric import Fabric
@@ -25,9 +26,14 @@ from pggnn.train.models import Scorer, build
 from pggnn.train.schedule import Schedule
 from pggnn.train.task import Task
 
+if TYPE_CHECKING:
+    from pggnn.train.replay import Replay
+
 LAST, PREVIOUS, BEST = (f"{name}.safetensors" for name in ("last", "previous", "best"))
-EVALUATION_BATCH = 4
+EVALUATION_BATCH = {"cpu": 4, "cuda": 32}
 """Batches are so many times larger where nothing is learnt."""
+MOST_KEPT = 2**22
+"""Nodes and edges up to which the batches of validation and test are kept from epoch to epoch."""
 
 
 class Diverged(ValueError):
@@ -69,11 +75,22 @@ class Training:
         self.network = build(config.model, schema)
         share_norms(self.network)
         scorer = Scorer(self.network, config.model.edge_features)
-        adam = torch.optim.AdamW(scorer.parameters(), optim.lr, weight_decay=optim.weight_decay, fused=True)
-        self.scorer, self.optimizer = fabric.setup(scorer, adam)
-        self.schedule = Schedule(adam, optim, self.task.maximise and parts.val is not None)
+        self.adam = torch.optim.AdamW(
+            scorer.parameters(), optim.lr, weight_decay=optim.weight_decay,
+            fused=True, capturable=fabric.device.type == "cuda",
+        )  # fmt: skip
+        self.scorer, self.optimizer = fabric.setup(scorer, self.adam)
+        self.schedule = Schedule(self.adam, optim, self.task.maximise and parts.val is not None)
         self.batches = self._batches(parts.train, optim.batch_size, optim.sampling)
+        self._evaluated: dict[int, Iterable[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
+
+    @cached_property
+    def _replay(self) -> "Replay | None":
+        from pggnn.train.replay import Replay, worthwhile
+
+        padding = worthwhile(self)
+        return None if padding is None else Replay(self, padding)
 
     @property
     def parameters(self) -> int:
@@ -118,9 +135,11 @@ class Training:
         self.batches.epoch = self.state["epoch"]
         totals = [self._targets(numbers) for numbers in self.batches.chosen()]
         self.scorer.train()
+        if self._replay is not None:
+            return self._checked(self._replay.epoch(totals, watch))
         summed, seen = torch.zeros((), device=fabric.device), 0
         for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
-            loss = self.task.loss(self.scorer(batch), self.task.targets(batch))
+            loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y))
             fabric.backward(loss * (fabric.world_size / total))
             if clip is not None:
                 fabric.clip_gradients(self.scorer, self.optimizer, max_norm=clip)
@@ -130,7 +149,10 @@ class Training:
             seen += total
             watch.step(step, len(totals), summed, seen)
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
-        mean = float(everywhere) / seen
+        return self._checked(float(everywhere) / seen)
+
+    def _checked(self, mean: float) -> float:
+        """The loss of an epoch, if it is one to go on from."""
         if not math.isfinite(mean):
             done = self.state["epoch"] - 1
             kept = f"the checkpoint of epoch {done} is {self.folder / LAST}" if done else "nothing was saved"
@@ -166,10 +188,19 @@ class Training:
     def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs and targets for the given graphs, or for this process's share of them."""
         self.scorer.eval()
-        batches = self._batches(index, EVALUATION_BATCH * self.config.optim.batch_size, "order")
-        pairs = [(self.task.outputs(self.scorer(batch)), self.task.targets(batch)) for batch in self._moved(batches)]
+        batches = self._evaluated.get(id(index)) or self._evaluation_batches(index)
+        pairs = [(self.task.outputs(self.scorer(batch)), self.task.targets(batch.y)) for batch in self._moved(batches)]
         outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
         return outputs, targets
+
+    def _evaluation_batches(self, index: Tensor) -> Iterable[Batch]:
+        """The batches of graphs that nothing is learnt from, kept for the next epoch unless they are many."""
+        batches = self._batches(
+            index, EVALUATION_BATCH[self.storage.device.type] * self.config.optim.batch_size, "order"
+        )
+        if int(self.storage.counts[:, index].sum()) > MOST_KEPT:
+            return batches
+        return self._evaluated.setdefault(id(index), list(batches))
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""

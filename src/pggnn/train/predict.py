@@ -85,7 +85,7 @@ class Trained:
     @torch.no_grad()
     def answers(self, storage: Storage, index: Tensor | None = None, members: list[Member] | None = None) -> Tensor:
         """Mean output of the networks for the given graphs: probabilities of classes, or values."""
-        size = EVALUATION_BATCH * self.config.optim.batch_size
+        size = EVALUATION_BATCH[storage.device.type] * self.config.optim.batch_size
         batches = Batches(storage, size, index=index)
         chosen = [self.scorers[member] for member in members or self.scorers]
         rows = []
@@ -113,7 +113,7 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
         if "y" not in batch:
             raise ValueError(f"{data}: the graphs have no targets to evaluate against; pggnn predict needs none")
         metrics = task.metrics()
-        metrics.update(outputs, task.measurable(task.targets(batch)))
+        metrics.update(outputs, task.measurable(task.targets(batch.y)))
         yield member, {name: float(value) for name, value in metrics.compute().items()}
 
 

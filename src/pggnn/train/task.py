@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch_geometric.data import Batch
 
 from pggnn.data.schema import Schema
 
@@ -55,20 +54,22 @@ class Task:
         """Whether one value of the metric is better than another."""
         return than is None or (value > than if self.maximise else value < than)
 
-    def targets(self, batch: Batch) -> Tensor:
+    def targets(self, y: Tensor) -> Tensor:
         """The targets, one row for each row of scores where those have several columns."""
-        y: Tensor = batch.y
         if self.kind == "classification":
             return y.view(-1).long()
         return y.float().view(-1, self.schema.out_channels)
 
-    def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """Sum of the loss over the targets; the mean over columns where there are several."""
+    def loss(self, scores: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
+        """Sum of the loss over the targets that count; the mean over columns where there are several."""
         name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name
         columns = 1 if self.kind == "classification" else self.schema.out_channels
         scores = _wide(scores)
         targets = targets if self.kind == "classification" else targets.to(scores.dtype)
-        return LOSSES[name][1](scores, targets, reduction="sum") / columns
+        if counts is None:
+            return LOSSES[name][1](scores, targets, reduction="sum") / columns
+        each = LOSSES[name][1](scores, targets, reduction="none")
+        return (each.view(len(counts), -1) * counts.unsqueeze(-1)).sum() / columns
 
     def metrics(self) -> Any:
         """A ``torchmetrics.MetricCollection``; the first is the one that models are compared in."""

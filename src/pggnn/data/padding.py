@@ -1,0 +1,160 @@
+"""Epochs whose batches all have the same shapes: nodes that count for nothing fill each up to a common profile."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pggnn.data.storage import Storage
+from pggnn.plan import Plan
+
+SIMULATED = 1000
+"""Batches that are drawn to see how many nodes of each degree a batch may have."""
+
+
+@dataclass(frozen=True)
+class PaddedEpoch:
+    """The batches of an epoch, ``T`` of them, as tensors with one row for each. Nodes that fill up come last, are their
+    own neighbours, and belong to a graph of their own, number ``B``."""
+
+    x: Tensor
+    """``[T, N, F]``."""
+    neighbor: Tensor
+    """``[T, E]``, as in :class:`~pggnn.plan.Plan`; likewise the next four."""
+    center: Tensor
+    edge: Tensor
+    degree: Tensor
+    order: Tensor
+    member: Tensor
+    """``[T, N]`` graph of each node."""
+    real: Tensor
+    """``[T, N]`` whether the node is one of the data set's."""
+    y: Tensor
+    """``[T, N or B + 1, …]`` targets."""
+    counts: Tensor
+    """``[T, N or B + 1]`` whether there is such a target."""
+    edge_attr: Tensor | None = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that are there, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+class Padding:
+    """How many nodes of each degree every batch is filled up to: as many as any batch had so far.
+
+    Args:
+        storage: The graphs.
+        index: Those that batches are made of.
+        batch_size: Graphs in a batch.
+    """
+
+    def __init__(self, storage: Storage, index: Tensor, batch_size: int) -> None:
+        self.storage, self.batch_size = storage, batch_size
+        degree, nodes = storage.host_degree, storage.counts[0].numpy()
+        self.degrees, column = np.unique(degree, return_inverse=True)
+        graph = np.repeat(np.arange(len(nodes)), nodes)
+        self._histogram = np.zeros((len(nodes), len(self.degrees)), np.int64)
+        np.add.at(self._histogram, (graph, column), 1)
+        random = np.random.RandomState(0)
+        size = min(batch_size, len(index))
+        self._drawn = self._of([index[random.permutation(len(index))[:size]] for _ in range(SIMULATED)])
+        self.most = self._drawn.max(0)
+
+    @property
+    def steps(self) -> tuple[float, float]:
+        """Steps of the sequences of a filled batch, and of one as drawn on average, with the whole group."""
+        n = self.degrees
+        cost = np.where(n < 2, 1, n - (n & 1)) * (n + 2)
+        return float(self.most @ cost), float(self._drawn.mean(0) @ cost)
+
+    @property
+    def profile(self) -> Tensor:
+        """:attr:`pggnn.plan.Plan.profile` of every batch."""
+        table = np.stack([self.degrees, self.most], axis=1)[::-1]
+        return torch.from_numpy(np.ascontiguousarray(table[table[:, 1] > 0].astype(np.int64)))
+
+    def extend(self, chosen: Sequence[Tensor]) -> bool:
+        """Makes room for these batches; returns whether there was not enough."""
+        most = np.maximum(self.most, self._of(chosen).max(0))
+        grown = bool((most > self.most).any())
+        self.most = most
+        return grown
+
+    def epoch(self, chosen: Sequence[Tensor]) -> PaddedEpoch:
+        """These batches, filled up. Waits for the device a few times, once for the whole epoch."""
+        storage, device = self.storage, self.storage.device
+        batch = storage.take(torch.cat(list(chosen)))
+        steps, graphs = len(chosen), torch.tensor([len(numbers) for numbers in chosen])
+        per_batch = torch.stack([storage.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
+        nodes, edges = int(self.most.sum()), int(self.most @ self.degrees)
+        first = per_batch.cumsum(1) - per_batch
+        places = [_places(per_batch[level], size, device) for level, size in enumerate((nodes, edges))]
+        real = torch.zeros(steps * nodes, dtype=torch.bool, device=device)
+        real[places[0]] = True
+        filling = torch.from_numpy(self.most - self._of(chosen)).flatten()
+        degree = torch.empty(steps * nodes, dtype=torch.long, device=device)
+        degree[places[0]] = batch.plan.degree
+        degree[~real] = torch.from_numpy(np.tile(self.degrees, steps)).long().repeat_interleave(filling).to(device)
+        center = torch.repeat_interleave(degree, output_size=steps * edges)
+        shift = torch.arange(steps, device=device).repeat_interleave(edges) * nodes
+        center = center - shift
+        neighbor, edge = center.clone(), torch.zeros_like(center)
+        neighbor[places[1]] = batch.plan.neighbor - first[0].to(device).repeat_interleave(per_batch[1].to(device))
+        edge[places[1]] = torch.arange(int(per_batch[1].sum()), device=device)
+        member = torch.full((steps * nodes,), self.batch_size, device=device)
+        first_graph = (graphs.cumsum(0) - graphs).to(device)
+        member[places[0]] = batch.batch - first_graph.repeat_interleave(per_batch[0].to(device))
+        degree = degree.view(steps, nodes)
+        by_node = storage.graphs.schema.level == "node"
+        size = nodes if by_node else self.batch_size + 1
+        y, counts = _filled(batch.y, places[0] if by_node else _places(graphs, size, device), steps, size)
+        x = batch.x if "x" in batch else torch.ones(batch.num_nodes, 1, device=device)
+        slots = edge.view(steps, edges)
+        attributes = None
+        if "edge_attr" in batch:
+            attributes = batch.edge_attr.index_select(0, batch.plan.edge).index_select(0, slots.flatten())
+            attributes = attributes.view(steps, edges, *batch.edge_attr.shape[1:])
+        return PaddedEpoch(
+            x=_filled(x, places[0], steps, nodes)[0],
+            neighbor=neighbor.view(steps, edges),
+            center=center.view(steps, edges),
+            edge=torch.arange(edges, device=device).expand(steps, edges),
+            degree=degree,
+            order=torch.sort(degree, dim=1, descending=True, stable=True)[1],
+            member=member.view(steps, nodes),
+            real=real.view(steps, nodes),
+            y=y,
+            counts=counts,
+            edge_attr=attributes,
+        )
+
+    def _of(self, chosen: Sequence[Tensor]) -> np.ndarray:
+        """``[T, D]`` nodes of each degree in each batch."""
+        return np.stack([self._histogram[numbers.numpy()].sum(0) for numbers in chosen])
+
+
+def plan_of(row: PaddedEpoch, profile: Tensor) -> Plan:
+    """The plan of one batch, from tensors without their first dimension."""
+    return Plan(
+        neighbor=row.neighbor, center=row.center, edge=row.edge, start=row.degree.cumsum(0) - row.degree,
+        degree=row.degree, order=row.order, profile=profile, extent=row.degree.new_empty(row.degree.size(0), 0),
+    )  # fmt: skip
+
+
+def _places(sizes: Tensor, width: int, device: torch.device) -> Tensor:
+    """Where rows that follow each other batch by batch go in a table of ``width`` places for each batch."""
+    batch = torch.repeat_interleave(sizes.to(device), output_size=int(sizes.sum()))
+    first = (sizes.cumsum(0) - sizes).to(device)
+    return torch.arange(batch.size(0), device=device) - first[batch] + batch * width
+
+
+def _filled(values: Tensor, places: Tensor, steps: int, size: int) -> tuple[Tensor, Tensor]:
+    """Values at their places in ``[steps, size, …]``, zeros elsewhere, and which places are theirs."""
+    table = values.new_zeros(steps * size, *values.shape[1:])
+    table[places] = values
+    there = torch.zeros(steps * size, dtype=torch.bool, device=values.device)
+    there[places] = True
+    return table.view(steps, size, *values.shape[1:]), there.view(steps, size)

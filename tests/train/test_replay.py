@@ -1,0 +1,100 @@
+import json
+
+import pytest
+import torch
+
+from pggnn.data.batches import Batches
+from pggnn.data.counting import Counting
+from pggnn.data.graphs import Graphs
+from pggnn.data.jsonl import load_jsonl
+from pggnn.data.padding import PaddedEpoch, Padding, plan_of
+from pggnn.data.storage import Storage
+from pggnn.nn.norm import masked_norm
+from pggnn.plan import Plan
+from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
+from pggnn.train.loop import Parts, Training
+from pggnn.train.replay import Replay
+from pggnn.train.run import make_fabric
+
+
+@pytest.fixture
+def storage():
+    return Storage(Graphs.of(Counting("er", seed=0, graphs=30)))
+
+
+def test_padded_batches_hold_the_batches(storage):
+    batches = Batches(storage, 8, "shuffle")
+    padding = Padding(storage, torch.arange(30), 8)
+    padding.extend(batches.chosen())
+    epoch = padding.epoch(batches.chosen())
+    for number, batch in enumerate(batches):
+        row = PaddedEpoch(**{name: table[number] for name, table in epoch.tensors().items()})
+        nodes, edges = batch.num_nodes, batch.num_edges
+        plan = plan_of(row, padding.profile)
+        assert torch.equal(row.real, torch.arange(len(row.real)) < nodes)
+        assert torch.equal(row.x[:nodes], batch.x)
+        assert torch.equal(row.y[row.counts], batch.y)
+        assert torch.equal(row.member[:nodes], batch.batch)
+        assert (row.member[nodes:] == 8).all()
+        for field in ("neighbor", "center"):
+            assert torch.equal(getattr(plan, field)[:edges], getattr(batch.plan, field))
+        assert torch.equal(plan.neighbor[edges:], plan.center[edges:]), "what fills up is its own neighbour"
+        assert torch.equal(plan.degree[:nodes], batch.plan.degree)
+        built = Plan.build(torch.stack([plan.neighbor, plan.center]), len(row.real))
+        for field in ("center", "start", "degree", "order", "profile"):
+            assert torch.equal(getattr(plan, field), getattr(built, field)), field
+
+
+def test_masked_norm_is_batch_norm_of_the_rows_that_count():
+    x, real = torch.randn(50, 6) * 3 + 1, torch.rand(50) < 0.6
+    ours, theirs = torch.nn.BatchNorm1d(6), torch.nn.BatchNorm1d(6)
+    for _ in range(3):
+        torch.testing.assert_close(masked_norm(ours, x, real)[real], theirs(x[real]))
+    for name, value in theirs.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], value)
+    torch.testing.assert_close(masked_norm(ours.eval(), x, real), theirs.eval()(x))
+
+
+def train(storage, folder, padded, **options):
+    config = Config(
+        DataConfig("x"), ModelConfig(hidden=8, layers=2, **options), OptimConfig(batch_size=8, clip=1.0),
+        run=RunConfig(device="cpu", tensorboard=False, precision="64"),
+    )  # fmt: skip
+    index = torch.arange(len(storage.graphs))
+    training = Training(config, storage, Parts(index, index, index), 0, folder, make_fabric(config))
+    if padded:
+        replay = Replay(training, Padding(storage, index, 8))
+        training._replay = replay
+        replay.step = replay.take_step  # without the recording, which needs a GPU
+    watch = type("Watch", (), {"step": lambda *_: None})()
+    losses = []
+    for _ in range(3):
+        training.state["epoch"] += 1
+        losses.append(training.train_epoch(watch))
+    return losses, training.network.state_dict()
+
+
+def assert_same(one, other):
+    assert one[0] == pytest.approx(other[0], rel=1e-6)
+    for name, value in one[1].items():
+        torch.testing.assert_close(other[1][name], value, rtol=1e-6, atol=1e-8, msg=name)
+
+
+def test_padded_training_is_training(storage, tmp_path):
+    assert_same(train(storage, tmp_path, False), train(storage, tmp_path, True))
+
+
+GRAPH = {"num_nodes": 3, "edges": [[0, 1], [0, 2], [1, 2]], "edge_attr": [[0.5], [1.0], [-2.0]]}
+LARGE = {"num_nodes": 6, "edges": [[0, i] for i in range(1, 6)], "edge_attr": [[i / 5] for i in range(5)]}
+
+
+@pytest.mark.parametrize(
+    "targets", [({"y": "a"}, {"y": "b"}), ({"y": 0.5}, {"y": -1.5}), ({"y": [1, 0, 1]}, {"y": [0, 1, 1]})]
+)
+def test_padded_training_of_graphs_with_edge_features(targets, tmp_path):
+    graphs = [(GRAPH, LARGE)[i % 3 == 0] | targets[i % 2] for i in range(20)]
+    path = tmp_path / "graphs.jsonl"
+    path.write_text("\n".join(map(json.dumps, graphs)))
+    storage = Storage(Graphs.of(load_jsonl(path)))
+    plain, padded = (train(storage, tmp_path, padded, edge_features=True) for padded in (False, True))
+    assert_same(plain, padded)
