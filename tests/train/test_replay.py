@@ -75,9 +75,9 @@ def train(storage, folder, padded, **options):
 
 
 def assert_same(one, other):
-    assert one[0] == pytest.approx(other[0], rel=1e-6)
+    assert one[0] == pytest.approx(other[0], rel=1e-5)
     for name, value in one[1].items():
-        torch.testing.assert_close(other[1][name], value, rtol=1e-6, atol=1e-8, msg=name)
+        torch.testing.assert_close(other[1][name], value, rtol=1e-4, atol=1e-6, msg=name)
 
 
 def test_padded_training_is_training(storage, tmp_path):
