@@ -1,5 +1,7 @@
 """What a run consists of, as frozen dataclasses: the keys of a YAML file and the options of ``pggnn train``."""
 
+import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
@@ -125,6 +127,26 @@ class RunConfig:
     """Whether to write TensorBoard's files beside the log."""
 
 
+LEAST = {
+    "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.orderings": 1, "model.rnn_layers": 1,
+    "model.max_degree": 1, "optim.batch_size": 1, "optim.steps": 1, "optim.epochs": 1, "optim.patience": 0,
+    "optim.every": 1, "protocol.folds": 2, "run.jobs": 0, "run.threads": 0, "model.structure": 0,
+}  # fmt: skip
+"""Smallest value of each whole number."""
+Range = tuple[str, Callable[[float], bool]]
+POSITIVE: Range = "positive", lambda value: 0 < value < math.inf
+NOT_NEGATIVE: Range = "0 or more", lambda value: 0 <= value < math.inf
+RANGES: dict[str, Range] = {
+    "model.dropout": ("from 0 to below 1", lambda value: 0 <= value < 1),
+    "optim.lr": POSITIVE,
+    "optim.factor": ("above 0 and at most 1", lambda value: 0 < value <= 1),
+    "optim.min_lr": NOT_NEGATIVE,
+    "optim.weight_decay": NOT_NEGATIVE,
+    "optim.clip": POSITIVE,
+}
+"""What other numbers must be, in words and as a check."""
+
+
 @dataclass(frozen=True)
 class Config:
     """A whole run."""
@@ -136,24 +158,17 @@ class Config:
     run: RunConfig = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("model.hidden", self.model.hidden, 1),
-            ("model.layers", self.model.layers, 1),
-            ("optim.batch_size", self.optim.batch_size, 1),
-            ("optim.steps", self.optim.steps, 1),
-            ("optim.epochs", self.optim.epochs, 1),
-            ("optim.patience", self.optim.patience, 0),
-            ("optim.every", self.optim.every, 1),
-            ("protocol.folds", self.protocol.folds, 2),
-            ("run.jobs", self.run.jobs, 0),
-            ("run.threads", self.run.threads, 0),
-            ("data.workers", self.data.workers, 0),
-        ):
-            if value is not None and value < least:
-                raise ValueError(f"{name} must be {least} or more, got {value}")
-        for name, number in (("optim.lr", self.optim.lr), ("optim.clip", self.optim.clip)):
-            if number is not None and not number > 0:
-                raise ValueError(f"{name} must be positive, got {number}")
+        for part in fields(self):
+            for key in fields(getattr(self, part.name)):
+                name, value = f"{part.name}.{key.name}", getattr(getattr(self, part.name), key.name)
+                if value is None and key.default is not None:
+                    raise ValueError(f"{name} must have a value, or be left out")
+                least = LEAST.get(name)
+                if least is not None and isinstance(value, int) and value < least:
+                    raise ValueError(f"{name} must be {least} or more, got {value}")
+                expected, holds = RANGES.get(name, ("", None))
+                if holds is not None and value is not None and not holds(value):
+                    raise ValueError(f"{name} must be {expected}, got {value}")
         seeds = self.protocol.seeds
         if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
             raise ValueError(f"protocol.seeds must be different whole numbers of 0 or more, got {list(seeds)}")

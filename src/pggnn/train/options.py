@@ -23,6 +23,8 @@ EXAMPLES = """examples:
   pggnn train --config configs/zinc.yaml --resume
   torchrun --nproc-per-node 2 -m pggnn train --config configs/zinc.yaml
 """
+_NAMES = {"tuple": "a list such as [0, 1, 2]", "dict": "a mapping such as {task: cliques}"}
+_PARTS = [part.name for part in fields(Config)]
 jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 
@@ -48,6 +50,7 @@ def parser() -> jsonargparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=_Formatter,
         exit_on_error=False,
+        allow_abbrev=False,
     )
     made.add_argument("--config", action="config", help=HELP)
     made.add_argument(
@@ -65,10 +68,14 @@ def parse(arguments: Sequence[str]) -> tuple[Config, str | None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found: Any = made.instantiate(made.parse_args(_find_configs(arguments)))
+            parsed: Any = made.parse_args(_find_configs(arguments))
+            for part in _PARTS:
+                if not isinstance(parsed[part], jsonargparse.Namespace):
+                    raise ValueError(_no_options(part))
+            found: Any = made.instantiate(parsed)
         except ArgumentError as error:
             raise ValueError(_explain(str(error))) from None
-    return Config(**{part.name: getattr(found, part.name) for part in fields(Config)}), found.resume
+    return Config(**{part: getattr(found, part) for part in _PARTS}), found.resume
 
 
 def _find_configs(arguments: Sequence[str]) -> list[str]:
@@ -109,9 +116,19 @@ def _explain(error: str) -> str:
     if 'Key "data.name" is required' in error or ("data.name" in error and "required" in error):
         return "which data? give --data.name with a data set (pggnn data list) or a file of graphs, or a --config"
     wrong = re.search(r'Parser key "([\w.]+)":\s*(.*)', error, re.DOTALL)
+    one_line = " ".join(error.split())
     if not wrong:
-        return error
+        return one_line
+    if wrong[1] in _PARTS:
+        return _no_options(wrong[1])
     expected = ", ".join(dict.fromkeys(re.findall(r"Expected a ([^\n]+?)(?:\. Got value|\n|$)", wrong[2])))
     expected = re.sub(r"typing\.Literal\[([^\]]*)\]|<class '(\w+)'>", lambda m: m[1] or m[2], expected)
     value = re.search(r"(?:Got value|Given value): (.*)", wrong[2])
-    return f"{wrong[1]} must be {expected}, got {value[1]}" if expected and value else error
+    if not expected or not value:
+        return one_line.replace('Parser key "config": ', "")
+    quoted = ", in quotes" if f"'{value[1]}'" in expected else ""
+    return f"{wrong[1]} must be {_NAMES.get(expected, expected)}{quoted}, got {value[1]}"
+
+
+def _no_options(part: str) -> str:
+    return f"{part} must hold options, such as {next(key for key in KEYS if key.startswith(part))}"
