@@ -148,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         print(f"pggnn: error: {error.name} is missing; install it with: pip install 'pggnn[train]'", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("pggnn: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(": ".join(["pggnn: interrupted", *map(str, interrupt.args)]), file=sys.stderr)
         return 130
     return 0

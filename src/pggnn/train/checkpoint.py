@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import shutil
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,13 +104,6 @@ def load_weights(model: torch.nn.Module, checkpoint: Checkpoint, path: Path) -> 
                 "not there); use the model options that the run was made with, they are in its config.yaml"
             )
     model.load_state_dict(checkpoint.weights)
-
-
-def clear_unfinished(folder: Path) -> None:
-    """Removes what a process that was killed while writing has left."""
-    for file in folder.glob(".*"):
-        with suppress(OSError):
-            file.unlink()
 
 
 def _keep(path: Path, keep: Path) -> None:

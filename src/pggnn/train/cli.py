@@ -20,9 +20,15 @@ def train(arguments: Sequence[str]) -> None:
         return
     config, resume = parse(arguments)
 
+    from pggnn.train.distributed import is_main
     from pggnn.train.run import train as run
 
-    summary = run(config, resume)
+    try:
+        summary = run(config, resume)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_how_to_go_on(config.folder)) from None
+    if not is_main():
+        return
     print(f"{config.folder}: {summary.metric} {summary}")
     if config.protocol.kind == "folds":
         print(
@@ -96,6 +102,13 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     _add_run(sub)
     sub.add_argument("graphs", help="a file of graphs, a folder in TU's format, or a data set")
     sub.add_argument("--out", type=Path, metavar="FILE", help="a .csv or .jsonl file (default: CSV on the terminal)")
+
+
+def _how_to_go_on(folder: Path) -> str:
+    kept = sorted(folder.glob("**/last.safetensors"), key=lambda path: path.stat().st_mtime)
+    others = f" and {len(kept) - 1} other{'s' * (len(kept) > 2)}" if len(kept) > 1 else ""
+    where = f"the checkpoint of the last whole epoch is {kept[-1]}{others}" if kept else "no epoch was completed"
+    return f"{where}; to go on, give the same command with --resume"
 
 
 def _add_run(sub: argparse.ArgumentParser) -> None:

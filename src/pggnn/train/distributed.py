@@ -13,6 +13,11 @@ def processes() -> tuple[int, int]:
     return int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 
 
+def is_main() -> bool:
+    """Whether this process is the one that writes files and prints."""
+    return int(os.environ.get("RANK", 0)) == 0
+
+
 class SharedBatchNorm(torch.nn.BatchNorm1d):
     """Batch normalisation over the rows of all processes, which may have different numbers of them, or none.
 

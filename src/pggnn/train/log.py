@@ -33,8 +33,11 @@ class Log:
 
     def write(self, record: Record) -> None:
         """Adds the record of an epoch."""
-        self._file.write(_line(record))
-        self._file.flush()
+        try:
+            self._file.write(_line(record))
+            self._file.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._file.name) from None
         if self._board is not None:
             for name, value in record.items():
                 if isinstance(value, (int, float)) and name != "epoch":

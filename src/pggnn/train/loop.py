@@ -37,7 +37,7 @@ MOST_KEPT = 2**22
 
 
 class Diverged(ValueError):
-    """The loss is no longer a number."""
+    """Loss or weights are no longer numbers."""
 
 
 class Watch(Protocol):
@@ -142,7 +142,7 @@ class Training:
             loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y))
             fabric.backward(loss * (fabric.world_size / total))
             if clip is not None:
-                fabric.clip_gradients(self.scorer, self.optimizer, max_norm=clip)
+                fabric.clip_gradients(self.scorer, self.optimizer, max_norm=clip, error_if_nonfinite=False)
             self.optimizer.step()
             self.optimizer.zero_grad()
             summed += loss.detach()
@@ -153,12 +153,12 @@ class Training:
 
     def _checked(self, mean: float) -> float:
         """The loss of an epoch, if it is one to go on from."""
-        if not math.isfinite(mean):
+        finite = all(bool(value.isfinite().all()) for value in self.network.state_dict().values())
+        if not math.isfinite(mean) or not finite:
             done = self.state["epoch"] - 1
+            what = "weights are no longer finite" if math.isfinite(mean) else f"loss became {mean}"
             kept = f"the checkpoint of epoch {done} is {self.folder / LAST}" if done else "nothing was saved"
-            raise Diverged(
-                f"the loss became {mean} in epoch {done + 1}; {kept}; try a lower --optim.lr, or --optim.clip 1"
-            )
+            raise Diverged(f"the {what} in epoch {done + 1}; {kept}; try a lower --optim.lr, or --optim.clip 1")
         return mean
 
     def _evaluate_epoch(self, record: Record) -> bool:

@@ -22,10 +22,10 @@ from pggnn.data import catalogue
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage
-from pggnn.files import replacing
+from pggnn.files import replacing, unfinished
 from pggnn.train import checkpoint, log, protocol
 from pggnn.train.config import FILE, Config, difference, save
-from pggnn.train.distributed import processes
+from pggnn.train.distributed import is_main, processes
 from pggnn.train.options import load
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
@@ -43,7 +43,8 @@ MAY_CHANGE = (
 )
 """Options in which a run that goes on may differ from how it began."""
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
-POLL = 0.3
+POLL, PATIENCE = 0.3, 20.0
+"""Seconds between two looks at other processes, and until one that should have ended is said to be in the way."""
 
 
 def train(config: Config, resume: str | None = None, console: Console | None = None) -> Summary:
@@ -57,7 +58,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     console = console or Console(stderr=True)
     graphs = load_graphs(config)
     task = Task(graphs.schema, config.optim.loss)
-    main = int(os.environ.get("RANK", 0)) == 0
+    main = is_main()
     if main:
         prepare(config, graphs.schema, resume)
     todo = [(config, member) for member in missing(config)]
@@ -94,10 +95,10 @@ def train_member(
     torch.set_num_threads(config.run.threads or max(1, (os.cpu_count() or 1) // side_by_side(config)))
     with _locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
-            checkpoint.clear_unfinished(folder)
+            _clear(folder)
         parts = protocol.parts(config, storage.graphs, member)
         training = Training(config, storage, parts, member.seed, folder, fabric)
-        if resume is not None and (folder / LAST).exists():
+        if resume is not None and any((folder / name).exists() for name in (LAST, PREVIOUS)):
             path = folder / {"last": LAST, "previous": PREVIOUS}[resume]
             try:
                 training.resume(path)
@@ -107,6 +108,7 @@ def train_member(
         result = training.run(watch)
         if fabric.is_global_zero:
             protocol.save_result(folder, {"seed": member.seed, "fold": member.fold, **result})
+    fabric.barrier()  # the others read the result too
 
 
 def missing(config: Config) -> list[Member]:
@@ -177,20 +179,26 @@ def prepare(config: Config, schema: Schema, resume: str | None) -> None:
             raise ValueError(
                 f"{folder} holds a run already: go on with --resume, or choose another folder by --run.out"
             )
-        changed = difference(config, load(folder), MAY_CHANGE)
+        fixed = ("optim.epochs",) if config.optim.schedule == "cosine" else ()  # the cosine ends with the last epoch
+        changed = difference(config, load(folder), tuple(key for key in MAY_CHANGE if key not in fixed))
         if changed:
             raise ValueError(f"{folder} holds a run with other options: {'; '.join(changed)}")
-    elif folder.exists() and any(folder.iterdir()):
+    elif folder.exists() and set(folder.iterdir()) - set(unfinished(folder)):
         raise ValueError(f"{folder} is not empty and holds no run: choose another folder by --run.out")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        _clear(folder)
+        save(config, folder)  # first: by this file a run that was cut off here is known
         with replacing(folder / SCHEMA) as file:
             file.write_text(schema.to_json() + "\n")
         with replacing(folder / ENVIRONMENT) as file:
             file.write_text(json.dumps(describe_machine(), indent=2) + "\n")
-        save(config, folder)
     except OSError as error:
         raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
+
+
+def _clear(folder: Path) -> None:
+    for file in unfinished(folder):
+        file.unlink(missing_ok=True)
 
 
 def describe_machine() -> dict[str, Any]:
@@ -208,14 +216,25 @@ def describe_machine() -> dict[str, Any]:
 
 @contextmanager
 def _locked(folder: Path, wanted: bool) -> Iterator[None]:
-    """Keeps other processes from training in the same folder; waits for one that is about to end."""
+    """Keeps other processes from training in the same folder; waits for one that is about to end.
+
+    When a run is killed, its trainings end with their next step, and processes that assemble batches in some seconds.
+    """
     if not wanted or sys.platform == "win32":
         yield
         return
     import fcntl
 
     with open(folder / "lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        begin = time.monotonic()
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() - begin > PATIENCE:
+                    raise ValueError(f"{folder} is in use: another process trains there") from None
+                time.sleep(POLL)
         yield
 
 
@@ -240,7 +259,8 @@ def train_side_by_side(todo: list[tuple[Config, Member]], jobs: int, resume: str
                     bar.finish()
                 if code:
                     errors = (folder / ERRORS).read_text().strip().splitlines()
-                    raise ValueError(f"{folder}: {errors[-1] if errors else f'its process ended with code {code}'}")
+                    said = errors[-1] if errors and code > 0 else f"its process ended with code {code}"
+                    raise ValueError(f"{folder}: {said}")
     finally:
         for process, _ in running.values():
             process.terminate()

@@ -2,8 +2,8 @@
 
 import os
 import sys
+from typing import Any
 
-from pggnn.train.log import Record
 from pggnn.train.options import load
 from pggnn.train.progress import Silence
 from pggnn.train.protocol import Member
@@ -16,8 +16,8 @@ class Orphaned(Silence):
     def __init__(self, parent: int) -> None:
         self.parent = parent
 
-    def epoch(self, record: Record) -> None:
-        """After each epoch."""
+    def step(self, *args: Any) -> None:
+        """After each batch."""
         if os.getppid() != self.parent:
             sys.exit("the process that started this training is no more")
 
