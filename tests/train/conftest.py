@@ -29,10 +29,11 @@ def changed(config, **options):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """Tests keep their caches to themselves."""
+def surroundings(tmp_path_factory):
+    """Tests keep their caches to themselves, and runs to one thread: more of them only get in each other's way."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGGNN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("OMP_NUM_THREADS", "1")
         yield
 
 
@@ -55,24 +56,23 @@ def classes(tmp_path):
     with open(path, "w") as file:
         for i in range(40):
             edges = [[0, 1], [1, 2]] + [[2, 0]] * (i % 2)
-            graph = {"num_nodes": 3, "node_labels": ["a", "b", "ab"[i % 3 % 2]], "edges": edges}
+            graph = {"num_nodes": 3, "node_labels": ["a", "b", "cd"[i % 2]], "edges": edges}
             graph |= {"edge_attr": [[0.5 * i, 1]] * len(edges), "y": ["path", "ring"][i % 2]}
             file.write(json.dumps(graph) + "\n")
     return path
 
 
-def outcome(folder):
-    """All that must be the same of two trainings: weights, best and last, and the log but for its seconds."""
-    weights = {name: Checkpoint.load(folder / f"{name}.safetensors").weights for name in ("best", "last")}
-    records = [{key: value for key, value in record.items() if key != "seconds"} for record in read(folder)]
-    return weights, records
+@pytest.fixture
+def assert_same():
+    """Asserts that two trainings came to the same end, bit for bit: weights, best and last, and log but its seconds."""
 
+    def assert_same(one, other):
+        ours, theirs = ([record | {"seconds": 0} for record in read(folder)] for folder in (one, other))
+        assert ours == theirs
+        for which in ("best", "last"):
+            ours, theirs = (Checkpoint.load(folder / f"{which}.safetensors").weights for folder in (one, other))
+            assert ours.keys() == theirs.keys()
+            for name, value in ours.items():
+                assert torch.equal(value, theirs[name]), f"{which}: {name}"
 
-def assert_same(one, other):
-    """Two trainings came to the same end, bit for bit."""
-    (ours, our_log), (theirs, their_log) = outcome(one), outcome(other)
-    assert our_log == their_log
-    for which in ours:
-        assert ours[which].keys() == theirs[which].keys()
-        for name, value in ours[which].items():
-            assert torch.equal(value, theirs[which][name]), f"{which}: {name}"
+    return assert_same

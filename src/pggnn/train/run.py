@@ -92,7 +92,8 @@ def train_member(
 
     folder = config.folder / member.name
     folder.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(config.run.threads or max(1, (os.cpu_count() or 1) // side_by_side(config)))
+    cores = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
+    torch.set_num_threads(config.run.threads or max(1, cores // side_by_side(config)))
     with _locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             _clear(folder)
