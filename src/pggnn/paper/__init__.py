@@ -1,0 +1,1 @@
+"""The paper's tables: what was published, and how to make it again."""
