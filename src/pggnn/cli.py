@@ -104,6 +104,10 @@ def parser() -> argparse.ArgumentParser:
 
     add_training(command)
 
+    from pggnn.report.cli import add_command as add_report
+
+    add_report(command)
+
     from pggnn.data.cli import add_commands
 
     sub = command(

@@ -1,0 +1,84 @@
+"""Runs beside each other and beside the paper's figures."""
+
+from typing import Any
+
+from pggnn.paper.expected import RESULTS, per_seed, results
+from pggnn.report.charts import draw_figures
+from pggnn.report.runs import Run
+from pggnn.train.protocol import CROSS_VALIDATION
+
+LOWER_IS_BETTER = ("MAE",)
+
+
+def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:
+    """Runs on the same data beside each other and beside the paper's figures, for the page.
+
+    Args:
+        runs: The runs.
+        kinds: The protocol of each, with ``"auto"`` resolved where that is known.
+    """
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for place, run in enumerate(runs):
+        counted = str(run.config.data.options.get("task", "triangles"))
+        groups.setdefault((run.data, counted, run.metric), []).append(place)
+    return [_comparison(*key, [(runs[i], kinds[i]) for i in places]) for key, places in groups.items()]
+
+
+def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]]) -> dict[str, Any]:
+    table, theirs = results(data, counted)
+    digits = (2 if table == "table4" else 1) if metric == "accuracy" else 3
+    rows: list[dict[str, Any]] = [
+        {"name": model, "figure": f"{figure.mean:.{digits}f} ± {figure.std:.{digits}f}", "seconds": figure.seconds}
+        for model, figure in theirs.items()
+    ]
+    drawn = [(model, figure.mean, figure.std, False) for model, figure in theirs.items()]
+    notes = []
+    for run, kind in ours:
+        if run.figures is None:
+            continue
+        mean, std = run.figures.mean * run.scale, run.figures.std * run.scale
+        spread = f" ± {std:.{digits}f}" if len(run.figures.each) > 1 else ""
+        row = {"name": run.name, "model": run.model, "figure": f"{mean:.{digits}f}{spread}", "ours": True,
+               "seconds": run.seconds, "orderings": run.orderings, "complete": run.complete}  # fmt: skip
+        if run.model in theirs:
+            row["difference"] = f"{mean - theirs[run.model].mean:+.{digits}f}".replace("-", "−")
+        rows.append(row)
+        drawn.append((run.name, mean, std, True))
+        notes += _caveats(run, kind, table)
+    unit = f"{metric}{', %' if metric == 'accuracy' else ''}"
+    return {
+        "data": data,
+        "table": RESULTS.get(table, ""),
+        "rows": rows,
+        "notes": list(dict.fromkeys(notes)),
+        "seeds": per_seed(table, data),
+        "unit": unit,
+        "timed": any(figure.seconds for figure in theirs.values()),
+        "better": "lower is better" if metric in LOWER_IS_BETTER else "higher is better",
+        "chart": draw_figures(drawn, unit) if len(drawn) > 1 else "",
+    }
+
+
+def _caveats(run: Run, kind: str, table: str) -> list[str]:
+    """Why a figure of ours may not be set against the paper's without more ado."""
+    if not table:
+        return []
+    found, config = [], run.config
+    if config.data.options.get("seed") is not None:
+        found.append(f"{run.name}: its graphs were generated from a seed; they are not the paper's.")
+    if run.model == "PG-GNN" and table in ("table3", "table4") and config.model.orderings != "single":
+        found.append(
+            f"The published figures of PG-GNN in {RESULTS[table]} were made with a single ordering of each node's "
+            f"neighbours; {run.name} reads {'the whole group' if config.model.orderings == 'group' else 'other ones'}."
+        )
+    paper = ("folds", 10) if table == "table3" else ("splits", "last" if table == "table4" else "best")
+    ours = kind, config.protocol.folds if kind in CROSS_VALIDATION else config.protocol.report
+    if ours != paper:
+        how = {
+            "table3": "10-fold cross-validation at the best common epoch",
+            "table4": "the data set's splits, tested after the last epoch",
+        }.get(table, "the data set's splits, tested at the best validation")
+        found.append(f"{run.name} was not measured as the paper's figures were ({how}).")
+    if not run.complete:
+        found.append(f"{run.name} is not finished.")
+    return found

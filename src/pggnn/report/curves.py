@@ -1,0 +1,65 @@
+"""The learning curves of a run."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pggnn.report.charts import Series, draw_curves
+from pggnn.report.figures import BLUE, INK, RED
+from pggnn.report.runs import Run
+from pggnn.train.log import Record
+
+
+def draw_learning(run: Run) -> list[tuple[str, str]]:
+    """Captions and charts: loss, metric and learning rate over the epochs; none where nothing was logged."""
+    logs = [records for records in run.logs.values() if records]
+    if not logs:
+        return []
+    several = " Thin: each training; thick: their mean." if len(logs) > 1 else ""
+    rates = _lines(logs, "lr")
+    if all(np.array_equal(rate, rates[0]) for rate in rates):
+        rates = rates[:1]
+    metric = f"{run.metric[0].upper()}{run.metric[1:]}{', %' if run.scale == 100 else ''}"
+    series, said = _metric(run, logs)
+    chosen = run.figures.epochs if run.figures and run.config.protocol.kind == "folds" else []
+    return [
+        (f"Loss on the training graphs.{several}", draw_curves([Series("mean", BLUE, _lines(logs, "loss"))], "loss")),
+        (f"{metric}: {said}.", draw_curves(series, metric, chosen)),
+        ("Learning rate.", draw_curves([Series("mean", INK, rates, steps=True)], "learning rate")),
+    ]
+
+
+def _metric(run: Run, logs: list[list[Record]]) -> tuple[list[Series], str]:
+    """Validation and test, as far as they were measured, and what is seen."""
+    lines = partial(_lines, logs, scale=run.scale)
+    if not any("val" in record for records in logs for record in records):
+        return [Series("test", RED, lines("test"))], "test; the chosen epoch is dotted"
+    best = [_best(records, run.metric) for records in logs]
+    marks = [(record["epoch"], record["val"] * run.scale) for record in best]
+    validation = Series("validation", BLUE, lines("val"), marks)
+    tested = lines("test", held=True)
+    if not tested:
+        return [validation], "validation, with its best epoch"
+    return [
+        validation,
+        Series("test", RED, tested, steps=True),
+    ], "validation, with its best epoch, and test at the best so far"
+
+
+def _best(records: list[Record], metric: str) -> Record:
+    sign = 1 if metric == "MAE" else -1
+    return min(records, key=lambda record: sign * record["val"])
+
+
+def _lines(logs: list[list[Record]], key: str, scale: float = 1, held: bool = False) -> list[np.ndarray]:
+    """A value for each epoch of each training that has any; ``held`` ones stay until the next."""
+    found = []
+    for records in logs:
+        line: Any = np.full(records[-1]["epoch"], np.nan)
+        for record in records:
+            if key in record:
+                line[record["epoch"] - 1 : None if held else record["epoch"]] = record[key] * scale
+        if not np.isnan(line).all():
+            found.append(line)
+    return found

@@ -1,0 +1,132 @@
+"""``pggnn report``: one self-contained HTML page about one or several runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pggnn
+from pggnn.files import replacing
+from pggnn.report import predictions
+from pggnn.report.charts import draw_answers
+from pggnn.report.comparison import compare
+from pggnn.report.curves import draw_learning
+from pggnn.report.predictions import Predictions
+from pggnn.report.runs import Run, describe_protocol, describe_spread, guess_kind
+
+MOST_CLASSES = 16
+"""Classes that a confusion matrix shows; of more, the most frequent confusions are listed."""
+MOST_TARGETS = 4
+"""Values per graph that are drawn against the truth."""
+
+
+def write(folders: Sequence[str | Path], out: Path, compute: bool = True) -> list[str]:
+    """Writes the page; returns what is missing on it, in sentences.
+
+    Args:
+        folders: Those of the runs.
+        out: The HTML file.
+        compute: Whether to have the networks answer for the test graphs where no file has their answers.
+    """
+    from jinja2 import Environment, PackageLoader
+
+    runs = [Run.read(folder) for folder in folders]
+    found = [predictions.find(run, compute) for run in runs]
+    sections = [_section(run, answers, reason) for run, (answers, reason) in zip(runs, found, strict=True)]
+    jinja = Environment(
+        loader=PackageLoader("pggnn.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    text = jinja.get_template("page.html").render(
+        title=" · ".join(run.name for run in runs),
+        sections=sections,
+        comparisons=compare(runs, [section["kind"] for section in sections]),
+        version=pggnn.__version__,
+        style=(Path(__file__).parent / "page.css").read_text(),
+    )
+    with replacing(out) as file:
+        file.write_text(text, encoding="utf-8")
+    return [f"{section['name']}: {sentence}" for section in sections for sentence in section["missing"]]
+
+
+def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, Any]:
+    """All that the page says about one run."""
+    kind = answers.kind if answers else guess_kind(run)
+    figures, config = run.figures, run.config
+    missing = run.lacks + ([f"Answers for the test graphs are missing: {reason}."] if answers is None else [])
+    return {
+        "name": run.name,
+        "run": run,
+        "kind": kind,
+        "figure": _number(figures.mean, run) if figures else None,
+        "spread": _number(figures.std, run) if figures and len(figures.each) > 1 else None,
+        "unit": " %" if run.scale == 100 else "",
+        "each": [_number(value, run) for value in figures.each] if figures else [],
+        "epochs": _epochs(figures.epochs) if figures else "—",
+        "over": describe_spread(run),
+        "protocol": describe_protocol(config, kind),
+        "missing": [sentence.replace("..", ".") for sentence in missing],
+        "curves": draw_learning(run),
+        "answers": _answers(run, answers) if answers else None,
+        "trainings": [_training(run, member) for member in run.logs],
+        "changed": [(key, value, usual) for key, (value, usual) in run.options.items() if value != usual],
+        "options": [(key, value) for key, (value, _) in run.options.items()],
+    }
+
+
+def _training(run: Run, member: Any) -> dict[str, Any]:
+    records, result = run.logs[member], run.results.get(member, {})
+    tested = [record for record in records if "test" in record]
+    last = {"test": tested[-1]["test"], "best_epoch": tested[-1]["epoch"]} if tested and not result else result
+    shown = {key: _number(last[key], run) if last.get(key) is not None else "—" for key in ("val", "test")}
+    ended = {"epochs": "all epochs done", "learning rate": "learning rate low enough"}
+    return shown | {
+        "name": member.name,
+        "epochs": records[-1]["epoch"] if records else result.get("epoch", 0),
+        "best": last.get("best_epoch", "—"),
+        "seconds": sum(record["seconds"] for record in records),
+        "ended": ended[result["ended"]] if result else "not ended",
+    }
+
+
+def _answers(run: Run, answers: Predictions) -> dict[str, Any]:
+    """Predicted against true values, or a confusion matrix, and how they go with the headline."""
+    true, predicted = answers.true, answers.predicted
+    note = ""
+    if run.config.protocol.kind == "folds" and run.complete:
+        note = (
+            "The network kept of each fold is that of the fold's own best epoch, not of the common one: "
+            "these answers are never worse than the figure above."
+        )
+    if predicted.dtype.kind == "f":
+        columns = range(min(true.shape[1], MOST_TARGETS))
+        error = float(np.abs(true - predicted).mean())
+        charts = [(f"Target {i + 1}" if true.shape[1] > 1 else "", draw_answers(true[:, i], predicted[:, i]))
+                  for i in columns]  # fmt: skip
+        return {"charts": charts, "said": f"{len(true):,} answers, mean absolute error {error:.3f}.", "note": note}
+    names: list[Any] = ["no", "yes"]
+    if predicted.dtype.kind != "b":
+        names = list(run.schema.classes) if run.schema else [*range(max(true.max(), predicted.max()) + 1)]
+    counts = np.zeros((len(names), len(names)), int)
+    np.add.at(counts, (true.ravel().astype(int), predicted.ravel().astype(int)), 1)
+    right = counts.trace() / max(1, counts.sum())
+    said = f"{counts.sum():,} answers, {100 * right:.1f} % of them right."
+    if len(names) > MOST_CLASSES:
+        wrong = counts - np.diag(np.diag(counts))
+        first = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CLASSES]
+        pairs = [(names[i], names[j], wrong[i, j]) for i, j in zip(*np.unravel_index(first, wrong.shape), strict=True)]
+        return {"pairs": [pair for pair in pairs if pair[2]], "said": said, "note": note}
+    shares = counts / counts.sum(1, keepdims=True).clip(1)
+    rows = [(name, list(zip(row, share, strict=True))) for name, row, share in
+            zip(names, counts.tolist(), shares.tolist(), strict=True)]  # fmt: skip
+    return {"names": names, "rows": rows, "said": said, "note": note}
+
+
+def _number(value: float, run: Run) -> str:
+    return f"{value * run.scale:.{1 if run.scale == 100 else 3}f}"
+
+
+def _epochs(epochs: list[int]) -> str:
+    if len(set(epochs)) == 1:
+        return str(epochs[0])
+    return ", ".join(map(str, epochs)) if len(epochs) <= 5 else f"{min(epochs)} to {max(epochs)}"

@@ -1,0 +1,121 @@
+"""What the networks of a run answer for its test graphs, kept beside the run in a small file.
+
+With that file a page can be made again where neither weights nor data are at hand.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pggnn.data.archives import read_npz
+from pggnn.files import replacing
+from pggnn.report.runs import Run
+from pggnn.train.protocol import Member
+
+FILE = "predictions.npz"
+BITS = 12
+"""Bits of a float32 that are dropped: three significant digits stay, and the file halves."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Answers and targets of all trainings, one after another."""
+
+    kind: str
+    """The run's protocol, with ``"auto"`` resolved."""
+    epochs: tuple[int, ...]
+    """The epoch whose network answered, of each training; 0 where it has not ended."""
+    predicted: np.ndarray
+    """``[N]`` classes, or ``[N, C]`` values; of several yes-or-no targets whether the answer is yes."""
+    true: np.ndarray
+    """The same of the targets."""
+
+    @classmethod
+    def load(cls, path: Path) -> "Predictions":
+        """Those of the file."""
+        arrays = read_npz(path)
+        if {"kind", "epochs", "predicted", "true"} - arrays.keys():
+            raise ValueError(f"{path} does not hold predictions: delete it, and it is made anew")
+        return cls(str(arrays["kind"]), tuple(arrays["epochs"].tolist()), arrays["predicted"], arrays["true"])
+
+    def save(self, path: Path) -> None:
+        """Writes the file."""
+        with replacing(path) as file:
+            np.savez_compressed(
+                file, kind=np.array(self.kind), epochs=self.epochs, predicted=self.predicted, true=self.true
+            )
+
+
+def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
+    """The run's predictions, from their file or from weights and data; or None, and why there are none.
+
+    Args:
+        run: The run.
+        compute: Whether to have the networks answer where the file is missing or out of date.
+    """
+    path, reason = run.folder / FILE, "they were not computed"
+    expected = tuple(_epoch(run, member) for member in run.logs)
+    if path.exists():
+        try:
+            kept = Predictions.load(path)
+            if kept.epochs == expected:
+                return kept, ""
+            reason = f"{FILE} belongs to other epochs of this run"
+        except ValueError as error:
+            reason = str(error)
+    if not compute:
+        return None, reason
+    try:
+        found = _answer(run)
+    except (ValueError, OSError) as error:
+        return None, str(error)
+    if run.complete:
+        try:
+            found.save(path)
+        except OSError as error:
+            return found, f"{path} could not be written: {error.strerror}"
+    return found, ""
+
+
+def _epoch(run: Run, member: Member) -> int:
+    key = "epoch" if run.config.protocol.report == "last" else "best_epoch"
+    return int(run.results[member][key]) if member in run.results else 0
+
+
+def _answer(run: Run) -> Predictions:
+    import torch
+
+    from pggnn.data.batches import Batches
+    from pggnn.data.graphs import Graphs
+    from pggnn.data.storage import Storage
+    from pggnn.train import protocol
+    from pggnn.train.loop import EVALUATION_BATCH
+    from pggnn.train.predict import Trained
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    trained = Trained.load(run.folder, "last" if run.config.protocol.report == "last" else "best", device)
+    storage = Storage(Graphs.of(trained.read(run.config.data.name)), device)
+    task, size = trained.task, EVALUATION_BATCH * run.config.optim.batch_size
+    pairs: list[tuple[Any, Any]] = []
+    with torch.no_grad():
+        for member, scorer in trained.scorers.items():
+            test = protocol.parts(run.config, storage.graphs, member).test
+            for batch in Batches(storage, size, index=test):
+                pairs.append((task.outputs(scorer(batch)).cpu(), task.targets(batch).cpu()))
+    outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
+    kind = protocol.kind(run.config, storage.graphs)
+    epochs = tuple(_epoch(run, member) for member in run.logs)
+    if task.kind == "regression":
+        return Predictions(kind, epochs, _shortened(outputs), targets.astype(np.float32))
+    if task.kind == "multilabel":
+        return Predictions(kind, epochs, outputs > 0.5, targets > 0.5)
+    small = np.min_scalar_type(outputs.shape[1])
+    return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small))
+
+
+def _shortened(values: np.ndarray) -> np.ndarray:
+    whole = values.astype(np.float32).view(np.uint32)
+    half, mask = np.uint32(1 << BITS - 1), np.uint32(0xFFFFFFFF << BITS & 0xFFFFFFFF)
+    return ((whole + half) & mask).view(np.float32)
