@@ -72,6 +72,8 @@ def draw_curves(series: Sequence[Series], what: str, chosen: Sequence[int] = ())
         values = values[np.isfinite(values)]
         if len(values) and values.min() > 0 and values.max() > 20 * values.min():
             _make_logarithmic(axes, "y")
+        elif len(values) and values.min() == values.max() > 0:
+            axes.set_ylim(0, 1.25 * values.max())
         last = max(len(line) for one in series for line in one.lines)
         axes.set_xlim(min(1, last - 1), last)
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -154,7 +156,7 @@ def _chart(what: str, size: tuple[float, float] = SIZE) -> Iterator[_Chart]:
         chart.axes = figure.subplots()
         chart.axes.spines[["top", "right"]].set_visible(False)
         chart.axes.spines[["left", "bottom"]].set_color(FAINT)
-        chart.axes.tick_params(color=FAINT, labelcolor=INK)
+        chart.axes.tick_params(which="both", color=FAINT, labelcolor=INK)
         yield chart
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

@@ -7,8 +7,6 @@ from pggnn.report.charts import draw_figures
 from pggnn.report.runs import Run
 from pggnn.train.protocol import CROSS_VALIDATION
 
-LOWER_IS_BETTER = ("MAE",)
-
 
 def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:
     """Runs on the same data beside each other and beside the paper's figures, for the page.
@@ -51,12 +49,20 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
         "table": RESULTS.get(table, ""),
         "rows": rows,
         "notes": list(dict.fromkeys(notes)),
-        "seeds": per_seed(table, data),
+        "authors": _describe_seeds(table, data, digits),
         "unit": unit,
         "timed": any(figure.seconds for figure in theirs.values()),
-        "better": "lower is better" if metric in LOWER_IS_BETTER else "higher is better",
+        "better": "lower is better" if ours[0][0].lower_is_better else "higher is better",
         "chart": draw_figures(drawn, unit) if len(drawn) > 1 else "",
     }
+
+
+def _describe_seeds(table: str, data: str, digits: int) -> str:
+    found = per_seed(table, data)
+    if not found:
+        return ""
+    seeds = f" with seeds {', '.join(map(str, found['seeds']))}" if found["seeds"] else ""
+    return f"The authors list for PG-GNN {', '.join(f'{value:.{digits}f}' for value in found['values'])}{seeds}."
 
 
 def _caveats(run: Run, kind: str, table: str) -> list[str]:

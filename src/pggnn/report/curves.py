@@ -35,7 +35,8 @@ def _metric(run: Run, logs: list[list[Record]]) -> tuple[list[Series], str]:
     lines = partial(_lines, logs, scale=run.scale)
     if not any("val" in record for records in logs for record in records):
         return [Series("test", RED, lines("test"))], "test; the chosen epoch is dotted"
-    best = [_best(records, run.metric) for records in logs]
+    better = min if run.lower_is_better else max
+    best = [better(records, key=lambda record: record["val"]) for records in logs]
     marks = [(record["epoch"], record["val"] * run.scale) for record in best]
     validation = Series("validation", BLUE, lines("val"), marks)
     tested = lines("test", held=True)
@@ -45,11 +46,6 @@ def _metric(run: Run, logs: list[list[Record]]) -> tuple[list[Series], str]:
         validation,
         Series("test", RED, tested, steps=True),
     ], "validation, with its best epoch, and test at the best so far"
-
-
-def _best(records: list[Record], metric: str) -> Record:
-    sign = 1 if metric == "MAE" else -1
-    return min(records, key=lambda record: sign * record["val"])
 
 
 def _lines(logs: list[list[Record]], key: str, scale: float = 1, held: bool = False) -> list[np.ndarray]:

@@ -13,7 +13,8 @@ from pggnn.report.charts import draw_answers
 from pggnn.report.comparison import compare
 from pggnn.report.curves import draw_learning
 from pggnn.report.predictions import Predictions
-from pggnn.report.runs import Run, describe_protocol, describe_spread, guess_kind
+from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
+from pggnn.report.runs import Run, as_text, read_runs
 
 MOST_CLASSES = 16
 """Classes that a confusion matrix shows; of more, the most frequent confusions are listed."""
@@ -31,7 +32,7 @@ def write(folders: Sequence[str | Path], out: Path, compute: bool = True) -> lis
     """
     from jinja2 import Environment, PackageLoader
 
-    runs = [Run.read(folder) for folder in folders]
+    runs = read_runs(folders)
     found = [predictions.find(run, compute) for run in runs]
     sections = [_section(run, answers, reason) for run, (answers, reason) in zip(runs, found, strict=True)]
     jinja = Environment(
@@ -53,7 +54,8 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
     """All that the page says about one run."""
     kind = answers.kind if answers else guess_kind(run)
     figures, config = run.figures, run.config
-    missing = run.lacks + ([f"Answers for the test graphs are missing: {reason}."] if answers is None else [])
+    if reason and answers is None:
+        reason = f"Answers for the test graphs are missing: {reason}"
     return {
         "name": run.name,
         "run": run,
@@ -65,12 +67,12 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
         "epochs": _epochs(figures.epochs) if figures else "—",
         "over": describe_spread(run),
         "protocol": describe_protocol(config, kind),
-        "missing": [sentence.replace("..", ".") for sentence in missing],
+        "missing": run.lacks + ([f"{reason.rstrip('.')}."] if reason else []),
         "curves": draw_learning(run),
         "answers": _answers(run, answers) if answers else None,
         "trainings": [_training(run, member) for member in run.logs],
-        "changed": [(key, value, usual) for key, (value, usual) in run.options.items() if value != usual],
-        "options": [(key, value) for key, (value, _) in run.options.items()],
+        "options": [(key, as_text(value), as_text(usual)) for key, (value, usual) in run.options.items()],
+        "machine": [(key, "none" if value is None else as_text(value)) for key, value in run.machine.items()],
     }
 
 
@@ -95,8 +97,8 @@ def _answers(run: Run, answers: Predictions) -> dict[str, Any]:
     note = ""
     if run.config.protocol.kind == "folds" and run.complete:
         note = (
-            "The network kept of each fold is that of the fold's own best epoch, not of the common one: "
-            "these answers are never worse than the figure above."
+            "The network kept of each fold is that of the fold's own best test, not of the common epoch: "
+            "these answers flatter still more than the figure above."
         )
     if predicted.dtype.kind == "f":
         columns = range(min(true.shape[1], MOST_TARGETS))

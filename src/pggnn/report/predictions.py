@@ -79,8 +79,13 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
     return found, ""
 
 
+def _which(run: Run) -> str:
+    """The checkpoint that the run's figure belongs to; the paper's cross-validation comes nearest to its best ones."""
+    return "best" if run.config.protocol.kind == "folds" else run.config.protocol.report
+
+
 def _epoch(run: Run, member: Member) -> int:
-    key = "epoch" if run.config.protocol.report == "last" else "best_epoch"
+    key = {"last": "epoch", "best": "best_epoch"}[_which(run)]
     return int(run.results[member][key]) if member in run.results else 0
 
 
@@ -95,7 +100,7 @@ def _answer(run: Run) -> Predictions:
     from pggnn.train.predict import Trained
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    trained = Trained.load(run.folder, "last" if run.config.protocol.report == "last" else "best", device)
+    trained = Trained.load(run.folder, _which(run), device)
     storage = Storage(Graphs.of(trained.read(run.config.data.name)), device)
     task, size = trained.task, EVALUATION_BATCH * run.config.optim.batch_size
     pairs: list[tuple[Any, Any]] = []

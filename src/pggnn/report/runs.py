@@ -3,18 +3,20 @@
 import json
 import shlex
 import statistics
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pggnn.data.catalogue import CATALOGUE, is_own, lookup
+from pggnn.data.catalogue import lookup
 from pggnn.data.schema import Schema
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, KEYS, Config, DataConfig
 from pggnn.train.log import Record
 from pggnn.train.options import load
-from pggnn.train.protocol import CROSS_VALIDATION, Member, Summary
+from pggnn.train.protocol import Member, Summary
 from pggnn.train.run import ENVIRONMENT, SCHEMA, SUMMARY, missing
 from pggnn.train.task import METRIC
 
@@ -28,6 +30,8 @@ class Run:
     """What a run's folder tells."""
 
     folder: Path
+    name: str
+    """How the page calls it."""
     config: Config
     schema: Schema | None
     machine: dict[str, Any]
@@ -42,24 +46,22 @@ class Run:
         if not (folder / FILE).is_file():
             raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")
         config = load(folder)
-        members, cut = protocol.members(config), missing(config)
-        results = {member: _json(folder / member.name / protocol.RESULT) for member in members if member not in cut}
+        results = {one: _json(folder / one.name / protocol.RESULT) for one in protocol.members(config)}
+        logs = {one: log.read(folder / one.name) for one in results}
+        cut = missing(config)
         schema = _json(folder / SCHEMA)
         return cls(
-            folder, config, Schema.from_json(json.dumps(schema)) if schema else None, _json(folder / ENVIRONMENT) or {},
-            {member: log.read(folder / member.name) for member in members}, results,
+            folder, folder.resolve().name, config, Schema.from_json(json.dumps(schema)) if schema else None,
+            _json(folder / ENVIRONMENT) or {}, logs, {one: result for one, result in results.items() if one not in cut},
         )  # fmt: skip
-
-    @property
-    def name(self) -> str:
-        """How the page calls it."""
-        return self.folder.resolve().name
 
     @property
     def data(self) -> str:
         """The data set's name in the catalogue, or the path of one's own graphs."""
-        own = is_own(self.config.data.name) or not _is_known(self.config.data.name)
-        return self.config.data.name if own else lookup(self.config.data.name)[0]
+        try:
+            return lookup(self.config.data.name)[0]
+        except ValueError:
+            return self.config.data.name
 
     @property
     def model(self) -> str:
@@ -79,10 +81,10 @@ class Run:
     @cached_property
     def figures(self) -> Summary | None:
         """The run's figures; of what there is so far where it is not :attr:`complete`."""
-        if self.complete:
+        if self.complete and (self.config.protocol.kind != "folds" or all(self.logs.values())):
             return protocol.summarise(self.config, self.folder)
         stored = _json(self.folder / SUMMARY)
-        if stored and not any(self.logs.values()):
+        if stored and (self.complete or not any(self.logs.values())):
             return Summary(**stored)
         return self._figures_so_far()
 
@@ -91,6 +93,11 @@ class Run:
         """Name of the figure that the run reports."""
         named = next((result["metric"] for result in self.results.values()), "")
         return named or (METRIC[str(self.schema.task)] if self.schema else "metric")
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether less of the metric is better."""
+        return self.metric == METRIC["regression"]
 
     @property
     def scale(self) -> float:
@@ -138,8 +145,7 @@ class Run:
         lines = ["pggnn train"]
         for key, (value, usual) in self.options.items():
             if value != usual:
-                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                lines.append(shlex.join([f"--{key}", text]))
+                lines.append(shlex.join([f"--{key}", as_text(value)]))
         return " \\\n  ".join(lines)
 
     def _figures_so_far(self) -> Summary | None:
@@ -150,78 +156,37 @@ class Run:
                 for member, records in self.logs.items()
                 if member.seed == seed
             }
-            known = {member: records for member, records in known.items() if records or member in self.results}
-            if not known:
-                continue
             if self.config.protocol.kind == "folds":
-                curves = [[record["test"] for record in records] for records in known.values()]
-                epoch, values = protocol.best_common_epoch(curves)
-                epochs.append(epoch)
+                curves = [[record["test"] for record in records] for records in known.values() if records]
+                epoch, values = protocol.best_common_epoch(curves) if curves else (0, [])
+                epochs += [epoch] * bool(curves)
             else:
-                values = [self._test_so_far(member, records) for member, records in known.items()]
+                ended = {member: self.results[member]["test"] for member in known if member in self.results}
+                values = [*ended.values(), *(one[-1]["test"] for key, one in known.items() if one and key not in ended)]
                 epochs += [records[-1]["epoch"] for records in known.values() if records]
-            each.append(statistics.fmean(values))
+            if values:
+                each.append(statistics.fmean(values))
         return Summary(self.metric, statistics.fmean(each), statistics.pstdev(each), each, epochs) if each else None
 
-    def _test_so_far(self, member: Member, records: list[Record]) -> float:
-        return float(self.results[member]["test"] if member in self.results else records[-1]["test"])
+
+def read_runs(folders: Sequence[str | Path]) -> list[Run]:
+    """The runs in these folders; those of one name are called by their parent folders too."""
+    runs = [Run.read(folder) for folder in folders]
+    often = Counter(run.name for run in runs)
+    return [
+        replace(run, name="/".join(run.folder.resolve().parts[-2:])) if often[run.name] > 1 else run for run in runs
+    ]
 
 
-def describe_protocol(config: Config, kind: str) -> str:
-    """How the figure came about, in sentences.
-
-    Args:
-        config: The run's.
-        kind: Its protocol, with ``"auto"`` resolved where that is known.
-    """
-    folds = config.protocol.folds
-    if kind == "folds":
-        return (
-            f"{folds}-fold cross-validation as in the paper: the mean over the test folds at the epoch where that mean "
-            "is best. The choice of the epoch has seen the test folds, so the figure flatters; nested cross-validation "
-            "chooses without them."
-        )
-    last = config.protocol.report == "last"
-    when = "after the last epoch" if last else "at the epoch with the best validation figure"
-    if kind == "nested":
-        return (
-            f"Nested {folds}-fold cross-validation: in each fold a tenth of the training graphs validates, and the "
-            f"test fold, which no choice has seen, is measured {when}."
-        )
-    parts = {
-        "splits": "The data set's own splits",
-        "random": "A random split for each seed: 80 % of the graphs train, 10 % validate, 10 % test",
-    }
-    return f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
-
-
-def describe_spread(run: Run) -> str:
-    """What the mean and the deviation are taken over."""
-    seeds = [str(seed) for seed in run.config.protocol.seeds]
-    named = f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
-    if run.config.protocol.kind not in CROSS_VALIDATION:
-        return named
-    return f"{run.config.protocol.folds} folds, {named}" + (", ± over the seeds" if len(seeds) > 1 else "")
-
-
-def guess_kind(run: Run) -> str:
-    """The protocol without a look at the graphs; ``"auto"`` where it depends on them."""
-    if run.config.protocol.kind != "auto" or run.data not in CATALOGUE:
-        return run.config.protocol.kind
-    return "random" if CATALOGUE[run.data].archive else "splits"
+def as_text(value: Any) -> str:
+    """An option's value as the command line takes it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _option(config: Config, key: str) -> Any:
     part, name = key.split(".")
     value = getattr(getattr(config, part), name)
     return list(value) if isinstance(value, tuple) else value
-
-
-def _is_known(name: str) -> bool:
-    try:
-        return bool(lookup(name))
-    except ValueError:
-        return False
 
 
 def _json(path: Path) -> Any:

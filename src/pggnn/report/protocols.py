@@ -1,0 +1,50 @@
+"""How a run's figure came about, in words."""
+
+from pggnn.data.catalogue import CATALOGUE
+from pggnn.report.runs import Run
+from pggnn.train.config import Config
+from pggnn.train.protocol import CROSS_VALIDATION
+
+
+def describe_protocol(config: Config, kind: str) -> str:
+    """How the figure came about, in sentences.
+
+    Args:
+        config: The run's.
+        kind: Its protocol, with ``"auto"`` resolved where that is known.
+    """
+    folds = config.protocol.folds
+    if kind == "folds":
+        return (
+            f"{folds}-fold cross-validation as in the paper: the mean over the test folds at the epoch where that mean "
+            "is best. The choice of the epoch has seen the test folds, so the figure flatters; nested cross-validation "
+            "chooses without them."
+        )
+    last = config.protocol.report == "last"
+    when = "after the last epoch" if last else "at the epoch with the best validation figure"
+    if kind == "nested":
+        return (
+            f"Nested {folds}-fold cross-validation: in each fold a tenth of the training graphs validates, and the "
+            f"test fold, which no choice has seen, is measured {when}."
+        )
+    parts = {
+        "splits": "The data set's own splits",
+        "random": "A random split for each seed: 80 % of the graphs train, 10 % validate, 10 % test",
+    }
+    return f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
+
+
+def describe_spread(run: Run) -> str:
+    """What the mean and the deviation are taken over."""
+    seeds = [str(seed) for seed in run.config.protocol.seeds]
+    named = f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
+    if run.config.protocol.kind not in CROSS_VALIDATION:
+        return named
+    return f"{run.config.protocol.folds} folds, {named}" + (", ± over the seeds" if len(seeds) > 1 else "")
+
+
+def guess_kind(run: Run) -> str:
+    """The protocol without a look at the graphs; ``"auto"`` where it depends on them."""
+    if run.config.protocol.kind != "auto" or run.data not in CATALOGUE:
+        return run.config.protocol.kind
+    return "random" if CATALOGUE[run.data].archive else "splits"
