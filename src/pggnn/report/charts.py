@@ -28,6 +28,7 @@ class Series:
     """Lines of one colour: one for each training, and their mean."""
 
     label: str
+    """Of the mean, which is not drawn without one."""
     colour: str
     lines: Sequence[np.ndarray]
     """A value for each epoch; NaN where there is none."""
@@ -61,10 +62,10 @@ def draw_curves(series: Sequence[Series], what: str, chosen: Sequence[int] = ())
             for line in one.lines:
                 axes.plot(
                     np.arange(1, len(line) + 1), line, color=one.colour, drawstyle=style,
-                    linewidth=0.8 if several else 1.8, alpha=0.45 if several else 1,
+                    linewidth=0.7 if several else 1.8, alpha=0.4 if several else 1,
                     marker="o" if len(line) == 1 else None, markersize=4,
                 )  # fmt: skip
-            if several:
+            if several and one.label:
                 axes.plot(np.arange(1, len(one.mean) + 1), one.mean, color=one.colour, drawstyle=style, linewidth=2.2)
             for epoch, value in one.marks:
                 axes.plot([epoch], [value], "o", color=one.colour, markersize=4.5, clip_on=False)
@@ -199,7 +200,7 @@ def _make_logarithmic(axes: Any, which: str) -> None:
 
     axes.set(**{f"{which}scale": "log"})
     axis = getattr(axes, f"{which}axis")
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.9f}".rstrip("0").rstrip(".")))
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -19,8 +19,7 @@ def add_command(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the subcommand."""
     sub = command(
         "report", report,
-        "Make one HTML page about one or several runs: figures beside the paper's, learning curves, answers for the "
-        "test graphs, config and machine. It needs nothing but itself to be read, and takes unfinished runs too.",
+        "Make one HTML page about runs, finished or not: figures beside the paper's, learning curves, answers, config.",
         "  pggnn report runs/mutag-pggnn\n  pggnn report runs/er-pggnn runs/er-gin --out counting.html",
     )  # fmt: skip
     sub.add_argument("run", type=Path, nargs="+", metavar="RUN", help="folder of a run")

@@ -4,7 +4,7 @@ from typing import Any
 
 from pggnn.paper.expected import RESULTS, per_seed, results
 from pggnn.report.charts import draw_figures
-from pggnn.report.runs import Run
+from pggnn.report.runs import Run, as_seconds
 from pggnn.train.protocol import CROSS_VALIDATION
 
 
@@ -26,7 +26,11 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
     table, theirs = results(data, counted)
     digits = (2 if table == "table4" else 1) if metric == "accuracy" else 3
     rows: list[dict[str, Any]] = [
-        {"name": model, "figure": f"{figure.mean:.{digits}f} ± {figure.std:.{digits}f}", "seconds": figure.seconds}
+        {
+            "name": model,
+            "figure": f"{figure.mean:.{digits}f} ± {figure.std:.{digits}f}",
+            "seconds": as_seconds(figure.seconds),
+        }
         for model, figure in theirs.items()
     ]
     drawn = [(model, figure.mean, figure.std, False) for model, figure in theirs.items()]
@@ -37,7 +41,7 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
         mean, std = run.figures.mean * run.scale, run.figures.std * run.scale
         spread = f" ± {std:.{digits}f}" if len(run.figures.each) > 1 else ""
         row = {"name": run.name, "model": run.model, "figure": f"{mean:.{digits}f}{spread}", "ours": True,
-               "seconds": run.seconds, "orderings": run.orderings, "complete": run.complete}  # fmt: skip
+               "seconds": as_seconds(run.seconds), "orderings": run.orderings, "complete": run.complete}  # fmt: skip
         if run.model in theirs:
             row["difference"] = f"{mean - theirs[run.model].mean:+.{digits}f}".replace("-", "−")
         rows.append(row)

@@ -26,7 +26,7 @@ def draw_learning(run: Run) -> list[tuple[str, str]]:
     return [
         (f"Loss on the training graphs.{several}", draw_curves([Series("mean", BLUE, _lines(logs, "loss"))], "loss")),
         (f"{metric}: {said}.", draw_curves(series, metric, chosen)),
-        ("Learning rate.", draw_curves([Series("mean", INK, rates, steps=True)], "learning rate")),
+        ("Learning rate.", draw_curves([Series("", INK, rates, steps=True)], "learning rate")),
     ]
 
 

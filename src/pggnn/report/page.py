@@ -14,7 +14,7 @@ from pggnn.report.comparison import compare
 from pggnn.report.curves import draw_learning
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
-from pggnn.report.runs import Run, as_text, read_runs
+from pggnn.report.runs import Run, as_seconds, as_text, read_runs
 
 MOST_CLASSES = 16
 """Classes that a confusion matrix shows; of more, the most frequent confusions are listed."""
@@ -65,6 +65,7 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
         "unit": " %" if run.scale == 100 else "",
         "each": [_number(value, run) for value in figures.each] if figures else [],
         "epochs": _epochs(figures.epochs) if figures else "—",
+        "seconds": as_seconds(run.seconds),
         "over": describe_spread(run),
         "protocol": describe_protocol(config, kind),
         "missing": run.lacks + ([f"{reason.rstrip('.')}."] if reason else []),

@@ -101,16 +101,17 @@ def _answer(run: Run) -> Predictions:
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     trained = Trained.load(run.folder, _which(run), device)
-    storage = Storage(Graphs.of(trained.read(run.config.data.name)), device)
+    graphs = Graphs.of(trained.read(run.config.data.name))
+    storage = Storage(graphs, device)
     task, size = trained.task, EVALUATION_BATCH * run.config.optim.batch_size
     pairs: list[tuple[Any, Any]] = []
     with torch.no_grad():
         for member, scorer in trained.scorers.items():
-            test = protocol.parts(run.config, storage.graphs, member).test
+            test = protocol.parts(run.config, graphs, member).test
             for batch in Batches(storage, size, index=test):
                 pairs.append((task.outputs(scorer(batch)).cpu(), task.targets(batch).cpu()))
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
-    kind = protocol.kind(run.config, storage.graphs)
+    kind = protocol.kind(run.config, graphs)
     epochs = tuple(_epoch(run, member) for member in run.logs)
     if task.kind == "regression":
         return Predictions(kind, epochs, _shortened(outputs), targets.astype(np.float32))

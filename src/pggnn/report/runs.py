@@ -178,6 +178,13 @@ def read_runs(folders: Sequence[str | Path]) -> list[Run]:
     ]
 
 
+def as_seconds(seconds: float | None) -> str:
+    """A time with three digits."""
+    if seconds is None:
+        return "—"
+    return f"{seconds:,.0f}" if seconds >= 1000 else f"{seconds:.3g}"
+
+
 def as_text(value: Any) -> str:
     """An option's value as the command line takes it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
