@@ -9,19 +9,18 @@ import triton
 from torch import Tensor
 
 from pggnn.cells import CELLS, split_layers
+from pggnn.ops.fused_structure import StructureGradient, Told
 from pggnn.ops.schedule import Graph
-from pggnn.ops.structure import first_steps, stride
 from pggnn.ops.tiles import Chunk, Tiles
 from pggnn.ops.triton_prepare import prepare_table, prepare_weights
 from pggnn.ops.triton_recurrence import backward_layer, forward_layer
-from pggnn.ops.triton_structure import finish_structure, structure_gradient
 from pggnn.ops.triton_sums import finish_weights, gate_gradient, sequence_sum, weight_gradient
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 """Whether kernels run on the CPU, in Triton's interpreter."""
-UNTOLD = {"WIDTH": 0, "STRIDE": 1}
+UNTOLD = {"LAGS": 0, "STRIDE": 1}
 """A layer without structural bits."""
 
 
@@ -95,7 +94,7 @@ class Fused:
         self.start, self.degree, self.rows, self.root = graph.start, graph.degree, graph.rows, graph.root
         self.cell, self.reading = cell, reading
         weights = [weight.detach().contiguous() for weight in weights]
-        self.codes, self.structure = graph.codes, None if graph.codes is None else weights.pop()
+        rows = None if graph.codes is None else weights.pop()
         self.layers = split_layers(weights)
         self.hidden = weights[0].size(1)
         self.width = padded(self.hidden)
@@ -115,14 +114,11 @@ class Fused:
         self.layout = {"HP": self.width, "WN": columns, "E": vector, "FIELDS": self.fields}
         self.gating = {"H": self.hidden, "GATES": self.gate_count}
         self.reads = {"FORM": reading.form, "LIMIT": reading.limit or 0, "B": self.shape.block}
-        self.told = UNTOLD
-        if self.structure is not None:
-            self.told = {"WIDTH": self.structure.size(0), "STRIDE": stride(self.structure.size(0))}
-            self.first_step = first_steps(graph.degree, reading)
         self.running = {
             **self.layout, **self.reads, "CELL": cell, "PRECISION": self.precision,
             "FAST": not exact and not INTERPRETED, "num_warps": self.shape.warps, "num_stages": 1,
         }  # fmt: skip
+        self.told = None if graph.codes is None or rows is None else Told(self, graph.codes, rows)
         upper = len(self.layers) > 1
         between = 0 if not upper else 1 if self.shape.projects else 1 + self.fields
         self.kept_width = (self.fields + self.state_count) * self.width * len(self.layers)
@@ -133,22 +129,13 @@ class Fused:
     @cached_property
     def table(self) -> Tensor:
         """The gate rows as :func:`forward_layer` reads them."""
-        return self.prepared(self.gates, self.layers[0].bias_hh)
-
-    @cached_property
-    def structure_table(self) -> Tensor:
-        """The rows of the structural bits, likewise; anything if there are none."""
-        if self.structure is None:
-            return self.table
-        return self.prepared(self.structure, torch.zeros_like(self.layers[0].bias_hh))
-
-    def prepared(self, gates: Tensor, bias: Tensor) -> Tensor:
-        rows = gates.size(0)
+        rows = self.gates.size(0)
         table = self.empty(rows, self.fields)
         if rows > 0:
             prepare_table[(-(-rows // 8),)](
-                gates, bias, table, rows, **self.layout, **self.gating, CELL=self.cell, ROWS=8, num_warps=4
-            )
+                self.gates, self.layers[0].bias_hh, table, rows,
+                **self.layout, **self.gating, CELL=self.cell, ROWS=8, num_warps=4,
+            )  # fmt: skip
         return table
 
     @cached_property
@@ -225,7 +212,7 @@ class Fused:
             kept = states[index] if states is not None else None
             hidden = kept.hidden if kept is not None else unused if ends else self.empty(chunk.rows, 1)
             source = "table" if index == 0 else "below" if self.shape.projects else "product"
-            tells = index == 0 and self.structure is not None
+            told = self.told if index == 0 else None
             if source == "product":
                 lower = below.view(-1, self.width)[block : chunk.rows]
                 below = torch.addmm(weights.bias, lower, weights.forward[:wide].t())
@@ -236,10 +223,10 @@ class Fused:
                 last if ends else unused,
                 unused if carries_in is None else carries_in[index],
                 unused if carries_out is None else carries_out[index],
-                self.codes if tells else unused, self.first_step if tells else unused, self.structure_table,
+                *((unused,) * 3 if told is None else (told.codes, told.first_step, told.table)),
                 self.extent.sequences, chunk.first_sequence, begin, self.root,
                 SOURCE=source, KEEP=kept is not None, TOP=ends, RESUMES=carry is not None, PAUSES=pauses,
-                **self.running, **(self.told if tells else UNTOLD),
+                **self.running, **(UNTOLD if told is None else told.constants),
             )  # fmt: skip
             below = hidden
         return out
@@ -272,7 +259,8 @@ class Fused:
                     self.run(chunk, begin, states, before)
                 d_acts = self.run_back(chunk, begin, states, carry, begin != begins[-1], d_out, gradient, keeps)
                 self.reduce_gates(chunk, begin, d_acts, d_gates, scatters)
-                gradient.add_structure(chunk, begin, d_acts)
+                if gradient.structure is not None:
+                    gradient.structure.add(chunk, begin, d_acts)
         if not scatters:
             d_gates = self.gates.new_zeros(self.gates.shape, dtype=torch.float).index_add_(0, self.keys(), d_gates)
         return d_gates, gradient.finish()
@@ -340,8 +328,8 @@ class WeightGradient:
         self.matrices = operation.empty(layers * self.shares * 2 * self.wide, 1, torch.float32).chunk(layers)
         self.vectors = operation.empty(layers * self.shares, operation.fields, torch.float32).chunk(layers)
         self.begun = [False] * layers
-        self.lags = max(16, 1 << (operation.told["WIDTH"] - 1).bit_length())
-        self.structure: Tensor | None = None
+        told = operation.told
+        self.structure = None if told is None else StructureGradient(operation, told, self.shares, self.side)
 
     def add(self, index: int, d_acts: Tensor, hidden: Tensor, below: Tensor, rows: int) -> None:
         """Adds what a chunk contributes to a layer."""
@@ -353,35 +341,6 @@ class WeightGradient:
             ADDS=self.begun[index], PRECISION=operation.precision, num_warps=8 if self.side > 64 else 4,
         )  # fmt: skip
         self.begun[index] = True
-
-    def add_structure(self, chunk: Chunk, begin: int, d_acts: Tensor) -> None:
-        """Adds what a chunk contributes to the rows of the structural bits, from step ``begin`` on."""
-        operation = self.operation
-        if operation.structure is None:
-            return
-        adds = self.structure is not None
-        if self.structure is None:
-            self.structure = operation.empty(self.shares * self.lags, operation.fields, torch.float32)
-        structure_gradient[(self.wide // self.side, self.shares)](
-            d_acts, operation.codes, operation.first_step, operation.tiles.node_of, operation.tiles.first,
-            operation.degree, operation.offset(chunk), self.structure, operation.extent.sequences,
-            chunk.first_sequence, begin, chunk.tiles,
-            W=self.wide, BU=self.side, LAGS=self.lags, ADDS=adds, PRECISION=operation.precision,
-            **operation.told, **operation.reads, num_warps=4,
-        )  # fmt: skip
-
-    def finish_structure(self) -> list[Tensor]:
-        """The gradient of the rows of the structural bits, if there are such."""
-        operation = self.operation
-        if operation.structure is None:
-            return []
-        gradient = torch.zeros_like(operation.structure, dtype=torch.float)
-        if self.structure is not None:
-            finish_structure[(-(-gradient.size(1) // 16),)](
-                self.structure, gradient, self.shares, WIDTH=gradient.size(0), LAGS=self.lags, COLUMNS=16,
-                **operation.layout, **operation.gating, num_warps=1,
-            )  # fmt: skip
-        return [gradient]
 
     def finish(self) -> list[Tensor]:
         """The gradients, in the order of the weights."""
@@ -400,4 +359,4 @@ class WeightGradient:
                 for gradient in (d_ih, d_hh, d_bias_ih, d_bias_hh):
                     gradient.zero_()
             gradients += [d_ih, d_hh, d_bias_ih, d_bias_hh] if upper else [d_hh, d_bias_hh]
-        return gradients + self.finish_structure()
+        return gradients if self.structure is None else [*gradients, self.structure.finish()]

@@ -13,7 +13,11 @@ def fragment(STRIDE: tl.constexpr, B: tl.constexpr, W: tl.constexpr, WN: tl.cons
     hold is contiguous (:func:`column_at`): matrices then move between memory and the matrix units
     in wide accesses, without passing through shared memory.
     """
-    return fragment_row(B) * STRIDE + fragment_column(W, WN, E)
+    lane_column = tl.arange(0, 4)[:, None, None, None, None, None, None]
+    warp_column = tl.arange(0, WN)[None, None, None, :, None, None, None]
+    part = tl.arange(0, W // WN // 4 // E)[None, None, None, None, None, :, None]
+    element = tl.arange(0, E)[None, None, None, None, None, None, :]
+    return fragment_row(B) * STRIDE + warp_column * (W // WN) + part * (4 * E) + lane_column * E + element
 
 
 @triton.jit
@@ -23,16 +27,6 @@ def fragment_row(B: tl.constexpr):
     warp_row = tl.arange(0, B // 16)[None, None, :, None, None, None, None]
     half = tl.arange(0, 2)[None, None, None, None, :, None, None]
     return warp_row * 16 + half * 8 + lane_row
-
-
-@triton.jit
-def fragment_column(W: tl.constexpr, WN: tl.constexpr, E: tl.constexpr):
-    """Where the columns of :func:`fragment` lie in a row."""
-    lane_column = tl.arange(0, 4)[:, None, None, None, None, None, None]
-    warp_column = tl.arange(0, WN)[None, None, None, :, None, None, None]
-    part = tl.arange(0, W // WN // 4 // E)[None, None, None, None, None, :, None]
-    element = tl.arange(0, E)[None, None, None, None, None, None, :]
-    return warp_column * (W // WN) + part * (4 * E) + lane_column * E + element
 
 
 @triton.jit

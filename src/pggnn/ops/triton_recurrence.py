@@ -14,7 +14,6 @@ from pggnn.ops.triton_index import length, slot_read
 from pggnn.ops.triton_layout import (
     assembled,
     fragment,
-    fragment_column,
     fragment_row,
     join_fields,
     split_fields,
@@ -38,12 +37,12 @@ def forward_layer(
     codes, first_step, structure, num_sequences, first_sequence, t_begin, root,
     HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, CELL: tl.constexpr,
     FORM: tl.constexpr, LIMIT: tl.constexpr, SOURCE: tl.constexpr, KEEP: tl.constexpr, TOP: tl.constexpr,
-    RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, WIDTH: tl.constexpr,
+    RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, LAGS: tl.constexpr,
     STRIDE: tl.constexpr,
 ):  # fmt: skip
     """Runs one layer over a tile. ``SOURCE`` of its input: rows of ``table``, the hidden states ``below`` still to be
-    multiplied by ``weight_ih``, or the product of the two in ``below``. What enters a sigmoid comes halved. Each of
-    ``WIDTH`` structural bits that is set adds its row of ``structure`` to one of ``table``."""
+    multiplied by ``weight_ih``, or the product of the two in ``below``. What enters a sigmoid comes halved. Where there
+    are ``LAGS``, each structural bit that is set adds its row of ``structure`` to one of ``table``."""
     W: tl.constexpr = FIELDS * HP
     tile = tl.program_id(0)
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
@@ -87,9 +86,11 @@ def forward_layer(
         ends = tl.where(exists, length(n, FORM, LIMIT), 0)
         row = row_read(table_rows, root, node, slots, i, t_begin, n, ends, FORM, LIMIT)
         columns = fragment(0, B, W, WN, E)
-        if WIDTH > 0:
-            step = first_told(first_step, node, i, n, FORM, LIMIT)
-            structure += fragment_column(W, WN, E)
+        if LAGS > 0:
+            number = sequence - tl.load(first + nodes)
+            step = first_told(first_step, nodes, number, tl.load(degree + nodes).to(tl.int32), FORM, LIMIT)
+            lag = tl.arange(0, LAGS)
+            s = tl.load(structure + lag[:, None] * W + col[None, :])
 
     for b in range(blocks):
         t = t_begin + b
@@ -103,17 +104,16 @@ def forward_layer(
         else:
             if SOURCE == "table":
                 x = tl.load(table + row.to(tl.int64) * W + columns)
-                if WIDTH > 0:
-                    word = told(codes, step + t, t < ends, STRIDE)
-                    x = x.to(tl.float32)
-                    for lag in tl.static_range(WIDTH):
-                        x += ((word >> lag) & 1).to(tl.float32) * tl.load(structure + lag * W).to(tl.float32)
                 row = row_read(table_rows, root, node, slots, i, t + 1, n, ends, FORM, LIMIT)
             else:
                 x = tl.load(below + wide_spread)
                 below += B * W
             gates = tl.dot(h.to(dtype), w, input_precision=PRECISION)
             gates += assembled(x, B, W, WN).to(tl.float32)
+            if LAGS > 0:
+                word = told(codes, step + t, t < steps, STRIDE)
+                bits = ((word[:, None] >> lag[None, :]) & 1).to(dtype)
+                gates = tl.dot(bits, s, acc=gates, input_precision=PRECISION)
 
         runs = (t < steps)[:, None]
         if CELL == "lstm":

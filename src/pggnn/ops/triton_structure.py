@@ -5,7 +5,22 @@ import triton
 import triton.language as tl
 
 from pggnn.ops.triton_index import length
-from pggnn.ops.triton_layout import place_of
+from pggnn.ops.triton_layout import field_at, halving, place_of
+
+
+@triton.jit
+def prepare_structure(
+    rows, out,
+    H: tl.constexpr, HP: tl.constexpr, WN: tl.constexpr, FIELDS: tl.constexpr, GATES: tl.constexpr,
+    CELL: tl.constexpr,
+):  # fmt: skip
+    """The rows of the bits, one per program, by (warp, field, unit), padded, in the operands' type."""
+    W: tl.constexpr = FIELDS * HP
+    lag, column = tl.program_id(0), tl.arange(0, W)
+    field, unit = field_at(column, HP, FIELDS, WN)
+    mask = (field < GATES) & (unit < H)
+    x = tl.load(rows + lag * (GATES * H) + field * H + unit, mask=mask, other=0).to(tl.float32)
+    tl.store(out + lag * W + column, (x * halving(field, CELL)).to(out.dtype.element_ty))
 
 
 @triton.jit
@@ -16,7 +31,7 @@ def first_told(first_step, node, i, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
 
 @triton.jit
 def told(codes, step, runs, STRIDE: tl.constexpr):
-    """The bits of each step, lowest first, with those of other steps above them; 0 where the sequence has ended."""
+    """The bits of each step, lowest first, those of other steps above them; 0 where the sequence has ended."""
     at = step * STRIDE
     return tl.load(codes + (at >> 5), mask=runs, other=0) >> (at & 31).to(tl.int32)
 
@@ -24,7 +39,7 @@ def told(codes, step, runs, STRIDE: tl.constexpr):
 @triton.jit
 def structure_gradient(
     acts, codes, first_step, node_of, first, degree, offset, d_rows, num_sequences, first_sequence, t_begin, tiles,
-    W: tl.constexpr, B: tl.constexpr, BU: tl.constexpr, LAGS: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr,
+    W: tl.constexpr, B: tl.constexpr, BU: tl.constexpr, LAGS: tl.constexpr, STRIDE: tl.constexpr,
     FORM: tl.constexpr, LIMIT: tl.constexpr, ADDS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Adds the gate gradients of the steps that are told a bit, for each bit, over a share of the tiles.
@@ -46,10 +61,10 @@ def structure_gradient(
         base, end = tl.load(offset + tile) - origin, tl.load(offset + tile + 1) - origin
         for b in range(((end - base) // B).to(tl.int32) - 1):
             word = told(codes, step + b, t_begin + b < ends, STRIDE)
-            bits = ((word[:, None] >> lag[None, :]) & 1) * (lag < WIDTH)[None, :].to(tl.int32)
+            bits = ((word[:, None] >> lag[None, :]) & 1).to(acts.dtype.element_ty)
             row = base + b * B + r
             d = tl.trans(tl.load(acts + row[:, None] * W + u[None, :]))
-            total = tl.dot(d, bits.to(acts.dtype.element_ty), acc=total, input_precision=PRECISION)
+            total = tl.dot(d, bits, acc=total, input_precision=PRECISION)
     out = d_rows + (share * LAGS + lag)[None, :] * W + u[:, None]
     if ADDS:
         total += tl.load(out)
