@@ -1,6 +1,8 @@
 """Structural bits: what is told, that every backend tells the same, and what a layer can then see."""
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
@@ -244,3 +246,10 @@ def test_where_it_makes_no_sense_it_is_refused():
         PGConv(4, 6, structure=1)((torch.randn(3, 4), torch.randn(2, 4)), torch.tensor([[0, 2], [1, 1]]))
     with pytest.raises(ValueError, match="structure is for PGConv"):
         PairConv(4, 6, structure=1)
+
+
+def test_the_documentation_runs():
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs/structure.md").read_text(), re.DOTALL
+    )
+    exec(code, {})
