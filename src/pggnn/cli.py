@@ -4,10 +4,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+
+from pggnn.console import add_command
 
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
+LAB_MODULES = ("igraph", "networkx", "skimage", "sklearn")
 
 
 def demo(args: argparse.Namespace) -> None:
@@ -73,14 +77,7 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"pggnn {__version__}")
     commands = root.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    def command(name: str, function: object, summary: str, examples: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(
-            name, help=summary, description=summary, epilog="examples:\n" + examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
-        sub.set_defaults(function=function)
-        return sub
-
+    command = partial(add_command, commands)
     sub = command(
         "demo", demo, "Train PG-GNN and GIN to count triangles in random graphs, about three minutes on two cores.",
         "  pggnn demo\n  pggnn demo --epochs 20 --out /tmp/demo",
@@ -116,6 +113,14 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add_commands(sub)
 
+    from pggnn.lab.cli import add_commands as add_lab_commands
+
+    sub = command(
+        "lab", None, "The paper's claims as programs: what can tell two graphs apart, what sampling costs.",
+        "  pggnn lab wl rook shrikhande\n  pggnn lab ladder\n  pggnn lab theorems",
+    )  # fmt: skip
+    add_lab_commands(sub)
+
     sub = command(
         "bench", bench, "Measure speed and memory on this machine; what is compared is measured in one run.",
         "  pggnn bench layer\n  pggnn bench star --json star.json",
@@ -150,7 +155,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pggnn: error: {error}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        print(f"pggnn: error: {error.name} is missing; install it with: pip install 'pggnn[train]'", file=sys.stderr)
+        extra = "lab" if error.name in LAB_MODULES else "train"
+        print(f"pggnn: error: {error.name} is missing; install it with: pip install 'pggnn[{extra}]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
         print(": ".join(["pggnn: interrupted", *map(str, interrupt.args)]), file=sys.stderr)

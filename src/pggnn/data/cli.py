@@ -3,10 +3,11 @@
 import argparse
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+from pggnn.console import add_command, print_table
 from pggnn.data.catalogue import CATALOGUE, Entry, is_own, lookup
 
 CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
@@ -35,16 +36,7 @@ def add_commands(data: argparse.ArgumentParser) -> None:
         "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
     )
 
-    def command(
-        name: str, function: Callable[[argparse.Namespace], None], summary: str, examples: str, *parents: Any
-    ) -> argparse.ArgumentParser:
-        sub = commands.add_parser(
-            name, help=summary, description=summary, epilog="examples:\n" + examples, parents=parents,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
-        sub.set_defaults(function=function)
-        return sub
-
+    command = partial(add_command, commands)
     command(
         "list", list_sets, "List the data sets, where their files belong and where they come from.",
         "  pggnn data list --data-root DIR", rooted,
@@ -82,7 +74,7 @@ def list_sets(args: argparse.Namespace) -> None:
         task = entry.task if entry.classes is None else f"{entry.classes} classes"
         there = "there" if (root / entry.file).exists() else "missing"
         rows.append((name, f"{entry.level}, {task}", entry.features, entry.file, there))
-    _print_table(rows, right=set())
+    print_table(rows, right=set())
     origins: dict[tuple[str, str], list[str]] = {}
     for name, entry in CATALOGUE.items():
         origins.setdefault((entry.source, entry.cite), []).append(name)
@@ -118,7 +110,7 @@ def print_stats(args: argparse.Namespace) -> None:
         if name in PAPER:
             rows.append(_row("  paper", PAPER[name], {}))
             agree += [] if marks else [name]
-    _print_table(rows, right=set(range(1, 9)))
+    print_table(rows, right=set(range(1, 9)))
     if agree:
         print(f"\n{_fill('As in the paper to two decimals, in all properties: ' + ', '.join(agree) + '.')}")
     print("\nDegrees are without self-loops; of directed graphs, in / out.")
@@ -208,15 +200,6 @@ def _tracked(names: Iterable[str]) -> Iterable[str]:
         return names
     console = Console(stderr=True)
     return track([*names], "reading", console=console, transient=True, disable=not console.is_terminal)
-
-
-def _print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            f"{cell:>{w}}" if i in right else f"{cell:{w}}" for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())
 
 
 def _fill(text: str, indent: str = "") -> str:

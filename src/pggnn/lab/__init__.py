@@ -1,0 +1,1 @@
+"""The expressivity lab: what tests and aggregators can see, counted and proved on graphs of any kind."""

@@ -1,0 +1,92 @@
+"""Colours that are refined until two graphs part, or until nothing changes any more.
+
+A colour is a 64-bit hash, numbered anew in each round. Multisets are hashed by their sum, tuples in their order; that
+two of a million different ones collide has probability 3·10⁻⁸. A collision can only hide a difference.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from torch_geometric.data import Data
+
+Step = Callable[[np.ndarray], np.ndarray]
+ODD = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test says of two graphs."""
+
+    test: str
+    parted: int | None
+    """The first iteration at which the graphs' colours differ; None if they never do."""
+    iterations: int
+    """Iterations that were run: up to the parting, or until the colours were stable."""
+    colours: int
+    """Different colours at the end, in both graphs together."""
+
+    @property
+    def apart(self) -> bool:
+        return self.parted is not None
+
+    def __str__(self) -> str:
+        verdict = f"parts them at iteration {self.parted}" if self.apart else f"never, stable after {self.iterations}"
+        return f"{self.test}: {verdict}, {self.colours} colours"
+
+
+def refine(test: str, keys: np.ndarray, step: Step) -> Outcome:
+    """Refines colours until the two graphs part or no colour splits.
+
+    Args:
+        test: Name of the test.
+        keys: ``[2, …]`` what the colours are at first, a row for each graph.
+        step: Given colours ``[2, …]``, what each of them sees around it, as keys of the same shape.
+    """
+    colours, known = number(keys)
+    for iteration in count():
+        first, second = (np.bincount(row.ravel(), minlength=known) for row in colours)
+        if (first != second).any():
+            return Outcome(test, iteration, iteration, known)
+        finer, found = number(combine(colours, step(colours)))
+        if found == known:
+            return Outcome(test, None, iteration, known)
+        colours, known = finer, found
+    raise AssertionError("colours split only as often as there are some")
+
+
+def number(keys: np.ndarray) -> tuple[np.ndarray, int]:
+    """Equal keys as equal numbers from 0, and how many there are."""
+    values, numbers = np.unique(keys, return_inverse=True)
+    return numbers.reshape(keys.shape), len(values)
+
+
+def scramble(keys: np.ndarray) -> np.ndarray:
+    """A hash of each key, one to one (the finaliser of splitmix64). Sums of hashes stand for multisets of keys."""
+    hashed = keys.astype(np.uint64) + ODD[0]
+    for shift, factor in ((30, ODD[1]), (27, ODD[2])):
+        hashed ^= hashed >> np.uint64(shift)
+        hashed *= factor
+    return hashed ^ (hashed >> np.uint64(31))
+
+
+def combine(*parts: np.ndarray) -> np.ndarray:
+    """A hash of tuples, entry by entry of the arrays, which are broadcast."""
+    hashed = scramble(parts[0])
+    for part in parts[1:]:
+        hashed = scramble(hashed * ODD[0] + part.astype(np.uint64))
+    return hashed
+
+
+def node_labels(a: Data, b: Data) -> np.ndarray:
+    """``[2, n]`` nodes of two graphs of n nodes, numbered by their features ``x``; 0 where there are none."""
+    if (a.x is None) != (b.x is None):
+        raise ValueError("one graph has node features and the other has none: give both some, or remove them")
+    if a.x is None or b.x is None:
+        return np.zeros((2, int(a.num_nodes or 0)), np.int64)
+    if a.x.shape != b.x.shape:
+        raise ValueError(f"node features must be of one shape, got {list(a.x.shape)} and {list(b.x.shape)}")
+    rows = np.stack([a.x.numpy(), b.x.numpy()])
+    _, labels = np.unique(rows.reshape(-1, rows.shape[-1]), axis=0, return_inverse=True)
+    return labels.reshape(rows.shape[:2])

@@ -1,0 +1,69 @@
+"""Graphs by name, as ``pggnn lab`` takes them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import coalesce
+
+from pggnn.data import classic
+from pggnn.data.catalogue import load
+from pggnn.data.graph6 import decode, load_graph6
+from pggnn.lab.colours import node_labels
+
+NAMED: dict[str, Callable[..., Data]] = {
+    "cycle": classic.cycle,
+    "complete": classic.complete,
+    "csl": classic.csl,
+    "rook": classic.rook,
+    "shrikhande": classic.shrikhande,
+    "triangular": classic.triangular,
+    "paley": classic.paley,
+    "cfi": lambda n=3: classic.cfi(classic.complete(n)),
+    "cfi-twisted": lambda n=3: classic.cfi(classic.complete(n), twisted=True),
+    "squares": lambda: classic.coloured_pair()[0],
+    "triangles": lambda: classic.coloured_pair()[1],
+}
+
+
+def read_graph(text: str) -> Data:
+    """The graph that a text names.
+
+    ``rook``, ``csl:41,3`` or ``cycle:3+cycle:3`` (side by side) are classic graphs; ``graphs.g6#4`` and
+    ``graphs.jsonl#4`` the fifth graph of a file, ``BREC#4`` that of a data set; anything else is graph6.
+    """
+    name, marked, number = text.partition("#")
+    if marked or Path(name).is_file():
+        if not number.isdigit() and marked:
+            raise ValueError(f"expected a number, from 0, after # in {text!r}")
+        graphs = load_graph6(name) if Path(name).suffix.lower() in (".g6", ".graph6") else load(name)
+        if int(number or 0) >= len(graphs):
+            raise ValueError(f"{name} has {len(graphs)} graphs, counted from 0; got {text!r}")
+        return graphs[int(number or 0)]
+    parts = text.split("+")
+    if all(part.partition(":")[0] in NAMED for part in parts):
+        graphs = [_build(part) for part in parts]
+        return graphs[0] if len(graphs) == 1 else Batch.from_data_list(graphs)
+    try:
+        return decode(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no file, none of {', '.join(NAMED)}, and no graph6 either: {error}") from None
+
+
+def _build(text: str) -> Data:
+    name, _, numbers = text.partition(":")
+    try:
+        return NAMED[name](*map(int, filter(None, numbers.split(","))))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cannot make {text!r}: {error}; for example rook:4, csl:41,3 or cycle:6") from None
+
+
+def isomorphic(a: Data, b: Data) -> bool:
+    """Whether there is a one-to-one map of nodes that keeps edges and node features, found with igraph."""
+    from igraph import Graph
+
+    if a.num_nodes != b.num_nodes:
+        return False
+    graphs = [Graph(g.num_nodes, coalesce(g.edge_index).t().tolist(), directed=True) for g in (a, b)]
+    labels = node_labels(a, b).tolist()
+    return graphs[0].isomorphic_bliss(graphs[1], color1=labels[0], color2=labels[1])
