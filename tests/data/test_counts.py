@@ -8,7 +8,7 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import from_networkx
 
 from pggnn.data import counts
-from pggnn.data.counts import four_cliques, triangles
+from pggnn.data.counts import four_cliques, local_clustering, triangles, wedges
 
 
 def brute_force_cliques(graph):
@@ -32,6 +32,15 @@ def test_500_random_graphs_at_once_against_networkx_and_brute_force():
     expected = [count for graph in graphs for count in brute_force_cliques(graph)]
     assert max(expected) > 50
     assert four_cliques(batch.edge_index, batch.ptr).tolist() == expected
+
+
+def test_wedges_and_clustering_against_networkx():
+    graphs = random_graphs(100)
+    batch = Batch.from_data_list([from_networkx(graph) for graph in graphs])
+    expected = [value for graph in graphs for value in nx.clustering(graph).values()]
+    torch.testing.assert_close(local_clustering(batch.edge_index, batch.ptr), torch.tensor(expected).double())
+    apart = [nx.non_edges(graph.subgraph(graph[v])) for graph in graphs for v in graph]
+    assert wedges(batch.edge_index, batch.ptr).tolist() == [len(list(pairs)) for pairs in apart]
 
 
 @pytest.mark.parametrize("small", [False, True])
@@ -64,11 +73,12 @@ def test_directed_cycles_follow_the_papers_formula():
     expected = ((adjacency.astype(int) @ adjacency) * adjacency.T).sum(1)  # A² ⊙ Aᵀ · 1
     edge_index = torch.from_numpy(np.stack(np.nonzero(adjacency)))
     assert triangles(edge_index, 40, directed=True).tolist() == expected.tolist()
+    assert expected.sum() == np.trace(np.linalg.matrix_power(adjacency.astype(int), 3))
 
 
 def test_graphs_without_edges_or_nodes():
     empty = torch.empty(2, 0, dtype=torch.long)
-    for count in (triangles, four_cliques):
+    for count in (triangles, four_cliques, wedges, local_clustering):
         assert count(empty, 3).tolist() == [0, 0, 0]
         assert count(empty, 0).tolist() == []
         assert count(empty, torch.tensor([0, 0, 2])).tolist() == [0, 0]

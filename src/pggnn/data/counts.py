@@ -1,4 +1,4 @@
-"""Exact counts of triangles and 4-cliques at each node, of many graphs at once or of one large graph.
+"""Exact counts of triangles, wedges and 4-cliques at each node, of many graphs at once or of one large graph.
 
 Rows of the adjacency matrix are kept as bits, so a common neighbourhood is an AND and its size a population count.
 Columns are taken in blocks: memory is bounded whatever the number of nodes.
@@ -47,6 +47,22 @@ def four_cliques(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
             found[first : first + CHUNK] += _size(rows[a] & rows[b] & rows[c])
     # each 4-clique at a node is seen from its three triangles there
     return torch.from_numpy(sum(_add_up(nodes, corner, found) for corner in corners) // 3)
+
+
+def wedges(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
+    """The number of pairs of a node's neighbours that are not adjacent; arguments as of :func:`triangles`."""
+    return _pairs(edge_index, ptr) - triangles(edge_index, ptr)
+
+
+def local_clustering(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
+    """The share of pairs of a node's neighbours that are adjacent, in float64; 0 where there is no pair."""
+    return triangles(edge_index, ptr).double() / _pairs(edge_index, ptr).clamp(min=1)
+
+
+def _pairs(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
+    nodes = _local_ids(ptr)[1]
+    degree = np.bincount(np.concatenate(_simple_edges(edge_index, nodes, directed=False)), minlength=nodes)
+    return torch.from_numpy(degree * (degree - 1) // 2)
 
 
 def _local_ids(ptr: Tensor | int) -> tuple[np.ndarray, int]:
