@@ -1,11 +1,9 @@
-"""Statements of the paper about the aggregator, as programs."""
+"""The example of the paper's Appendix D, as programs; its theorems are in tests/lab/test_theorems.py."""
 
 import torch
-from torch_geometric.nn import GINConv, SimpleConv
+from torch_geometric.nn import SimpleConv
 
 from pggnn import PGConv
-from pggnn.groups import order
-from pggnn.testing import DEGREES, random_graph
 
 BLUE, GREEN = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
 COLOURS = torch.stack([BLUE, BLUE, GREEN, GREEN, BLUE, BLUE])
@@ -29,18 +27,6 @@ def linear_recurrence(k, **kwargs):
     conv.rnn.weight_ih_l0.data = torch.eye(2)
     conv.rnn.weight_hh_l0.data = k * torch.eye(2)
     return conv
-
-
-def test_proposition_5_gin_is_a_special_case():
-    """SRN with U = I and identity activation. v stands at both ends, so it is GIN with ε = 1, once per g ∈ 𝔊."""
-    x, edge_index = torch.randn(len(DEGREES), 4), random_graph()
-    linear = torch.nn.Linear(4, 6, bias=False)
-    gin = GINConv(linear, eps=1.0)
-    for orderings, times in (("single", torch.ones(len(DEGREES))), ("group", order(torch.tensor(DEGREES)))):
-        conv = PGConv(4, 6, cell="srn-identity", num_layers=1, orderings=orderings)
-        conv.rnn.weight_ih_l0.data = linear.weight.data
-        conv.rnn.weight_hh_l0.data = torch.eye(6)
-        torch.testing.assert_close(conv(x, edge_index), gin(x, edge_index) * times[:, None])
 
 
 def test_appendix_d_the_sum_sees_no_difference():

@@ -1,6 +1,7 @@
 """What the commands share: how one is added, and tables of text."""
 
 import argparse
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,3 +28,8 @@ def print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:
             f"{cell:>{w}}" if i in right else f"{cell:{w}}" for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         ]
         print("  ".join(cells).rstrip(), flush=True)
+
+
+def fill(text: str, indent: int = 0) -> str:
+    """The text in lines of 78 characters, of which all but the first are indented."""
+    return textwrap.fill(text, 78, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)

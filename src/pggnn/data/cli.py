@@ -2,12 +2,11 @@
 
 import argparse
 import shutil
-import textwrap
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import add_command, print_table
+from pggnn.console import add_command, fill, print_table
 from pggnn.data.catalogue import CATALOGUE, Entry, is_own, lookup
 
 CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
@@ -79,8 +78,8 @@ def list_sets(args: argparse.Namespace) -> None:
     for name, entry in CATALOGUE.items():
         origins.setdefault((entry.source, entry.cite), []).append(name)
     for (source, cite), names in origins.items():
-        print(f"\n{', '.join(names)}\n  {source}\n  {_fill('Cite ' + cite, '  ')}")
-    print(f"\n{_fill('ER and REGULAR can also be generated from a seed, with no file: Counting(seed=0).')}")
+        print(f"\n{', '.join(names)}\n  {source}\n  {fill('Cite ' + cite, 2)}")
+    print(f"\n{fill('ER and REGULAR can also be generated from a seed, with no file: Counting(seed=0).')}")
 
 
 def print_stats(args: argparse.Namespace) -> None:
@@ -112,10 +111,10 @@ def print_stats(args: argparse.Namespace) -> None:
             agree += [] if marks else [name]
     print_table(rows, right=set(range(1, 9)))
     if agree:
-        print(f"\n{_fill('As in the paper to two decimals, in all properties: ' + ', '.join(agree) + '.')}")
+        print(f"\n{fill('As in the paper to two decimals, in all properties: ' + ', '.join(agree) + '.')}")
     print("\nDegrees are without self-loops; of directed graphs, in / out.")
     for number, note in enumerate(notes, 1):
-        print(_fill(f"*{number} {note}", "   "))
+        print(fill(f"*{number} {note}", 3))
 
 
 def _row(name: str, values: dict[str, float], marks: dict[str, str]) -> tuple[str, ...]:
@@ -200,7 +199,3 @@ def _tracked(names: Iterable[str]) -> Iterable[str]:
         return names
     console = Console(stderr=True)
     return track([*names], "reading", console=console, transient=True, disable=not console.is_terminal)
-
-
-def _fill(text: str, indent: str = "") -> str:
-    return textwrap.fill(text, 78, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

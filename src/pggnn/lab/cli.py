@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import add_command, print_table
+from pggnn.console import add_command, fill, print_table
 
 GRAPHS = """
 A graph is given as
@@ -38,6 +38,29 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
     )
+    command(
+        "theorems", theorems, "Check the paper's theorems and formulas, one by one; fails if one does not hold.",
+        "  pggnn lab theorems",
+    )  # fmt: skip
+    sub = command(
+        "sampling", sampling, "Count the random orders it takes until every pair of n neighbours has met.",
+        "  pggnn lab sampling 8 100\n  pggnn lab sampling 1000 --runs 20     # half a minute",
+    )  # fmt: skip
+    sub.add_argument("n", nargs="+", type=int, help="number of neighbours")
+    sub.add_argument("--runs", type=int, default=100, help="simulations for each n (default: %(default)s)")
+    sub.add_argument("--seed", type=int, default=0, help="seed of the simulations (default: %(default)s)")
+    sub = command(
+        "walks", walks, "Estimate the triangles at a node by random walks, as the proof of Theorem 4 does.",
+        "  pggnn lab walks rook 0\n  pggnn lab walks complete:5 0 --samples 1000 100000\n" + GRAPHS,
+    )  # fmt: skip
+    sub.add_argument("graph", metavar="A", help="a graph")
+    sub.add_argument("node", type=int, help="one of its nodes, from 0")
+    sub.add_argument(
+        "--samples", nargs="+", type=int, default=[10, 100, 1000, 10_000, 100_000], metavar="R",
+        help="lengths of the walks (default: 10 to 100,000)",
+    )  # fmt: skip
+    sub.add_argument("--walks", type=int, default=100, help="number of walks (default: %(default)s)")
+    sub.add_argument("--seed", type=int, default=0, help="seed of the walks (default: %(default)s)")
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -88,6 +111,70 @@ def ladder(args: argparse.Namespace) -> None:
         told = [sum(a for a, f in zip(apart, family, strict=True) if f == g) for g in range(len(FAMILIES))]
         rows.append((name, *map(str, told), str(sum(told))))
     print_table(rows, right=set(range(1, len(FAMILIES) + 2)))
+
+
+def theorems(args: argparse.Namespace) -> None:
+    """Prints each claim's check; fails if one does not hold."""
+    from pggnn.lab.theorems import CLAIMS
+
+    failed = []
+    notes = []
+    for claim, check in CLAIMS.items():
+        result = check()
+        failed += [] if result.holds else [claim]
+        notes += [(claim, result.note)] if result.note else []
+        mark = f"*{len(notes)}" if result.note else ""
+        print(fill(f"{'pass' if result.holds else 'FAIL'}  {claim + mark:17}{result.what}", 23), flush=True)
+    for number, (claim, note) in enumerate(notes, 1):
+        print("\n" + fill(f"*{number} {claim}: {note}", 3))
+    if failed:
+        raise ValueError(f"does not hold: {', '.join(failed)}")
+
+
+def sampling(args: argparse.Namespace) -> None:
+    """Prints covering times: simulated, in closed form, and the group's."""
+    from math import log
+
+    from pggnn.lab.sampling import compare
+
+    rows = [("n", "pairs", "", "π-SGD, simulated", "k-coupon, closed form", "n ln n", "the group", "saves")]
+    for n in args.n:
+        for kind, case in zip(("unordered", "ordered"), compare(n, args.runs, args.seed), strict=True):
+            rows.append((
+                str(n), f"{case.pairs:,}", kind, f"{case.simulated:,.1f} ± {case.deviation:,.1f}",
+                f"{case.closed_form:,.2f}", f"{n * log(n):,.1f}", f"{case.ours:,}",
+                f"{case.closed_form / case.ours:.1f} ×" if case.ours else "",
+            ))  # fmt: skip
+    print_table(rows, right={0, 1, 3, 4, 5, 6, 7})
+    print(f"\nMeans over {args.runs} simulations, ± their standard error; arrangements of the group are exact.")
+
+
+def walks(args: argparse.Namespace) -> None:
+    """Prints estimates of the triangles at a node against the number of samples, beside the exact count."""
+    import numpy as np
+
+    from pggnn.lab.graphs import read_graph
+    from pggnn.lab.walks import ego_net, estimate
+
+    net = ego_net(read_graph(args.graph), args.node)
+    print(f"node {args.node} of {args.graph}: {net.degree} neighbours, {net.triangles} triangles, exactly")
+    if net.degree:
+        print(f"mixing time 𝔱(1/8) = {net.mixing_time()}, with the artificial node")
+        print(f"samples by the proof for ε = 1/8, δ = 0.2 and c = 1: {net.samples_needed():,}")
+    found = estimate(net, args.samples, args.walks, args.seed)
+    letter = estimate(net, args.samples, args.walks, args.seed, rooted=False)
+    rows = [("samples", "estimate", "error (RMS)", "within 1/8", "as in the proof")]
+    for samples, row, written in zip(args.samples, found, letter, strict=True):
+        error = row - net.triangles
+        within = (np.abs(error) <= net.triangles / 8).mean()
+        rows.append((f"{samples:,}", f"{row.mean():.3f}", f"{(error**2).mean() ** 0.5:.3f}", f"{within:.0%}",
+                     f"{written.mean():.3f}"))  # fmt: skip
+    print()
+    print_table(rows, right={0, 1, 2, 3, 4})
+    print(
+        f"\nMeans over {args.walks} walks. The last column counts all triangles of the ego net, as the proof does:\n"
+        "it tends to 2τ + κ, where κ are the 4-cliques at the node. The others count those at the node."
+    )
 
 
 def _verdict(parted: int | None) -> str:
