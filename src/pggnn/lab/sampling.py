@@ -14,8 +14,6 @@ from pggnn.groups import order
 
 CERTAIN = 60
 """While so many coupons are missing on average, some are: the probability of the contrary is below e⁻⁶⁰."""
-BATCH = 2**24
-"""Pairs that are watched at a time."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,8 @@ def covering_times(neighbours: int, runs: int, seed: int = 0) -> tuple[np.ndarra
     if n < 1 or runs < 1:
         raise ValueError(f"expected n ≥ 1 neighbours and at least 1 run, got {n} and {runs}")
     random = np.random.default_rng(seed)
-    batches = [min(max(BATCH // n**2, 1), runs - first) for first in range(0, runs, max(BATCH // n**2, 1))]
-    times = [_cover(n, batch, random) for batch in batches]
-    undirected, directed = zip(*times, strict=True)
-    return np.concatenate(undirected), np.concatenate(directed)
+    times = np.array([_cover(n, random) for _ in range(runs)])
+    return times[:, 0], times[:, 1]
 
 
 def compare(neighbours: int, runs: int = 100, seed: int = 0) -> tuple[Covering, Covering]:
@@ -91,19 +87,19 @@ def compare(neighbours: int, runs: int = 100, seed: int = 0) -> tuple[Covering, 
     return undirected, directed
 
 
-def _cover(n: int, runs: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    waiting = np.arange(runs)
-    orders = np.tile(np.arange(n, dtype=np.int32), (runs, 1))
-    seen = [np.zeros(runs * n * n, bool) for _ in range(2)]
-    missing = [np.full(runs, n * (n - 1) // 2), np.full(runs, n * (n - 1))]
-    times = [np.zeros(runs, np.int64) for _ in range(2)]
-    while len(waiting := waiting[(missing[0][waiting] > 0) | (missing[1][waiting] > 0)]):
-        orders = random.permuted(orders[: len(waiting)], axis=1, out=orders[: len(waiting)])
-        left, right = orders[:, :-1], orders[:, 1:]
-        base = waiting[:, None] * (n * n)
-        pairs = base + np.minimum(left, right) * n + np.maximum(left, right), base + left * n + right
-        for pair, known, lack, time in zip(pairs, seen, missing, times, strict=True):
-            time[waiting] += lack[waiting] > 0
-            lack[waiting] -= np.count_nonzero(~known[pair], axis=1)
-            known[pair] = True
-    return times[0], times[1]
+def _cover(n: int, random: np.random.Generator) -> tuple[int, int]:
+    """Draws until all unordered, and until all ordered pairs have met, from the first meeting of each ordered one."""
+    first = np.zeros(n * n, np.int32)
+    first[:: n + 1] = -1  # none meets itself
+    block = np.tile(np.arange(n), (n // 2 + 8, 1))
+    missing, drawn = n * (n - 1), 0
+    while missing:
+        orders = random.permuted(block, axis=1)
+        pairs = orders[:, :-1] * n + orders[:, 1:]
+        draw, place = (first[pairs] == 0).nonzero()
+        met = pairs[draw, place]
+        first[met[::-1]] = drawn + 1 + draw[::-1]  # of several meetings the earliest is written last
+        missing -= len(np.unique(met))
+        drawn += len(block)
+    table = first.reshape(n, n)
+    return max(int(np.minimum(table, table.T).max()), 0), max(int(table.max()), 0)
