@@ -60,7 +60,20 @@ def test_bad_input_is_one_line_and_not_zero(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["demo"], ["groups"], ["bench"], ["data"], ["data", "stats"], ["data", "check"], ["lab"], ["lab", "wl"], ["report"]],
+    [
+        [],
+        ["demo"],
+        ["groups"],
+        ["bench"],
+        ["data"],
+        ["data", "stats"],
+        ["data", "check"],
+        ["lab"],
+        ["lab", "wl"],
+        ["reproduce"],
+        ["reproduce", "figure9"],
+        ["report"],
+    ],
 )
 def test_help_teaches_and_does_not_wait_for_torch(command):
     begin = time.perf_counter()

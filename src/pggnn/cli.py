@@ -121,6 +121,14 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add_lab_commands(sub)
 
+    from pggnn.paper.cli import add_commands as add_paper_commands
+
+    sub = command(
+        "reproduce", None, "The paper's figures, drawn from the code.",
+        "  pggnn reproduce figure2\n  pggnn reproduce figure9 --out pictures --format png",
+    )  # fmt: skip
+    add_paper_commands(sub)
+
     sub = command(
         "bench", bench, "Measure speed and memory on this machine; what is compared is measured in one run.",
         "  pggnn bench layer\n  pggnn bench star --json star.json",

@@ -42,14 +42,14 @@ def draw_group(n: int, path: str | Path) -> Path:
     with rc_context({"svg.hashsalt": "pggnn", "font.size": 9}):
         figure = Figure(figsize=(2.3 * columns, 1.5 + 2.5 * rows), layout="constrained")
         grid = figure.add_gridspec(rows + 1, columns, height_ratios=[1.25, *[2.5] * rows])
-        _draw_arcs(figure.add_subplot(grid[0, :]), g)
-        colours = _colours(shown)
+        draw_arcs(figure.add_subplot(grid[0, :]), g)
+        colours = colours_of(shown)
         for k in range(shown):
             axes = figure.add_subplot(grid[1 + k // columns, k % columns])
-            _draw_rings(axes, n, [g.arrangements[k]], [colours[k]])
-            axes.set_title(_power(k), color=colours[k])
+            draw_rings(axes, n, [g.arrangements[k]], [colours[k]])
+            axes.set_title(power(k), color=colours[k])
         axes = figure.add_subplot(grid[1 + shown // columns, shown % columns])
-        _draw_rings(axes, n, g.arrangements[:half], _colours(half), arrows=False)
+        draw_rings(axes, n, g.arrangements[:half], colours_of(half), arrows=False)
         axes.set_title(f"the first {half}: all {n * (n - 1) // 2} pairs" if half > 1 else "all pairs")
         if shown < half:
             figure.text(0.5, -0.02, f"{shown} of the first {half} arrangements are drawn", ha="center", color=INK)
@@ -78,7 +78,8 @@ def draw_counts(
     return save(figure, path)
 
 
-def _draw_arcs(axes: Any, g: CyclicGroup) -> None:
+def draw_arcs(axes: Any, g: CyclicGroup) -> None:
+    """σ as arcs from each number to the one whose place it takes."""
     n = g.degree
     for i, j in enumerate(g.generator.images):
         if i != j:
@@ -92,9 +93,10 @@ def _draw_arcs(axes: Any, g: CyclicGroup) -> None:
     axes.axis("off")
 
 
-def _draw_rings(
+def draw_rings(
     axes: Any, n: int, arrangements: Sequence[Sequence[int]], colours: Sequence[Any], arrows: bool = True
 ) -> None:
+    """Arrangements as rings on a circle of n neighbours, the first on top."""
     places = [(sin(2 * pi * i / n), cos(2 * pi * i / n)) for i in range(n)]
     for arrangement, colour in zip(arrangements, colours, strict=True):
         for i, j in ring_pairs(arrangement):
@@ -112,7 +114,8 @@ def _draw_rings(
     axes.axis("off")
 
 
-def _colours(count: int) -> list[Any]:
+def colours_of(count: int) -> list[Any]:
+    """So many colours that can be told apart."""
     from matplotlib import colormaps
 
     if count <= 10:
@@ -120,5 +123,6 @@ def _colours(count: int) -> list[Any]:
     return [colormaps["turbo"](0.05 + 0.9 * k / (count - 1)) for k in range(count)]
 
 
-def _power(k: int) -> str:
+def power(k: int) -> str:
+    """σᵏ as it is written."""
     return {0: "e", 1: "σ"}.get(k, f"σ$^{{{k}}}$")

@@ -1,0 +1,77 @@
+"""Figure 5: the Cayley diagrams of 𝔊 ≅ Z₆ (n = 7) and Z₈ (n = 8), and what each element makes of 1 … n."""
+
+from math import cos, pi, sin
+from pathlib import Path
+from typing import Any
+
+from pggnn.groups import group, ring_pairs
+from pggnn.report.figures import FAINT, INK, colours_of, power, save
+
+CYAN, SHADE, DARK = "#1aa6b7", "#f0f0f0", "#555555"
+LABEL = {"boxstyle": "round,pad=0.15", "facecolor": SHADE, "edgecolor": "none", "alpha": 0.85}
+
+
+def draw(out: Path) -> Path:
+    """Draws both groups side by side."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.hashsalt": "pggnn", "font.size": 9}):
+        figure = Figure(figsize=(14, 7.4), layout="constrained")
+        for n, axes in zip((7, 8), figure.subplots(1, 2), strict=True):
+            _draw_diagram(axes, n)
+        return save(figure, out)
+
+
+def _draw_diagram(axes: Any, n: int) -> None:
+    from matplotlib.patches import Circle
+
+    g = group(n)
+    radius = 0.72 if g.order <= 6 else 0.62
+    places = [(2 * sin(2 * pi * k / g.order), 2 * cos(2 * pi * k / g.order)) for k in range(g.order)]
+    for k, (x, y) in enumerate(places):
+        follower = places[(k + 1) % g.order]
+        arrow = {"arrowstyle": "-|>,head_width=0.4,head_length=0.8", "color": CYAN, "linewidth": 2.2}
+        gap = {"shrinkA": 1, "shrinkB": 1}
+        start, end = _between((x, y), follower, radius)
+        axes.annotate("", end, start, arrowprops={**arrow, **gap})
+        axes.add_patch(Circle((x, y), radius, facecolor=SHADE, edgecolor=FAINT))
+        colour = colours_of(n // 2)[k % (n // 2)]
+        _draw_ring(axes, (x, y), radius, g.arrangements[k], colour, dashed=k >= n // 2)
+        axes.text(x, y, power(k), ha="center", va="center", fontsize=13, color=INK, zorder=5, bbox=LABEL)
+        images = " ".join(str(i + 1) for i in g.arrangements[k])
+        away = 1 + (radius + 0.16) / 2
+        align = "center" if abs(x) < 0.3 else ("left" if x > 0 else "right")
+        axes.text(
+            x * away, y * away, images, ha=align, va="center", color=colour, fontsize=11, fontweight="bold"
+        )  # fmt: skip
+    axes.text(0, 0.16, "σ =", ha="center", va="center", fontsize=12, color=INK)
+    axes.text(0, -0.12, repr(g.generator), ha="center", va="center", fontsize=12, color=INK)
+    axes.set(xlim=(-3.9, 3.9), ylim=(-3.05, 3.05), aspect="equal")
+    axes.set_title(
+        f"n = {n}:  $\\mathfrak{{G}}$ = {{e, σ, …, σ$^{{{g.order - 1}}}$}} ≅ $\\mathbb{{Z}}_{g.order}$", fontsize=13
+    )
+    axes.axis("off")
+
+
+def _between(here: tuple[float, float], there: tuple[float, float], radius: float) -> list[tuple[float, float]]:
+    """The ends of the arrow from the rim of one circle to that of the next."""
+    length = ((there[0] - here[0]) ** 2 + (there[1] - here[1]) ** 2) ** 0.5
+    step = [(b - a) / length * radius for a, b in zip(here, there, strict=True)]
+    return [(here[0] + step[0], here[1] + step[1]), (there[0] - step[0], there[1] - step[1])]
+
+
+def _draw_ring(
+    axes: Any, centre: tuple[float, float], radius: float, arrangement: tuple[int, ...], colour: Any, dashed: bool
+) -> None:
+    n = len(arrangement)
+    at = [(centre[0] + 0.76 * radius * sin(2 * pi * i / n), centre[1] + 0.76 * radius * cos(2 * pi * i / n))
+          for i in range(n)]  # fmt: skip
+    for i, j in ring_pairs(arrangement):
+        style = {"arrowstyle": "-|>,head_width=0.15,head_length=0.3", "color": colour, "shrinkA": 4, "shrinkB": 4}
+        axes.annotate(
+            "", at[j], at[i], arrowprops={**style, "linewidth": 1.1, "linestyle": "--" if dashed else "-"}
+        )  # fmt: skip
+    for i, (x, y) in enumerate(at):
+        axes.scatter([x], [y], s=85, color=DARK, zorder=4)
+        axes.text(x, y, str(i + 1), ha="center", va="center", fontsize=7, color="white", zorder=5)
