@@ -1,0 +1,32 @@
+"""What docs/lab.md shows must be what is printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pggnn.cli import main
+
+TEXT = (Path(__file__).parents[2] / "docs" / "lab.md").read_text()
+SHOWN = dict(re.findall(r"```\n\$ pggnn (.*?)\n(.*?)```", TEXT, re.DOTALL))
+SLOW = ("lab ladder", "lab theorems")
+
+
+@pytest.mark.parametrize("command", [command for command in SHOWN if command not in SLOW])
+def test_commands_print_what_is_shown(command, capsys):
+    assert main(command.split()) == 0
+    assert capsys.readouterr().out == SHOWN[command]
+
+
+def test_the_code_runs(capsys):
+    names: dict = {}
+    for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL):
+        exec(code, names)
+    assert capsys.readouterr().out == "3-WL: never, stable after 0, 15 colours\n1\n[6.0] [2.0]\n"
+
+
+def test_slow_commands_are_shown_and_pictures_exist():
+    assert set(SLOW) < set(SHOWN)
+    assert SHOWN["lab theorems"].count("pass  ") == 7
+    for path in re.findall(r"\]\((?!https?:)([^)]+)\)", TEXT):
+        assert (Path(__file__).parents[2] / "docs" / path).exists(), path
