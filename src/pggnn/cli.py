@@ -124,8 +124,8 @@ def parser() -> argparse.ArgumentParser:
     from pggnn.paper.cli import add_commands as add_paper_commands
 
     sub = command(
-        "reproduce", None, "The paper's figures, drawn from the code.",
-        "  pggnn reproduce figure2\n  pggnn reproduce figure9 --out pictures --format png",
+        "reproduce", None, "The paper's tables, trained and measured, and its figures, drawn from the code.",
+        "  pggnn reproduce table2 --quick\n  pggnn reproduce figure9 --out pictures --format png",
     )  # fmt: skip
     add_paper_commands(sub)
 
@@ -153,7 +153,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             train(argv[1:])
         else:
-            args = parser().parse_args(argv)
+            made = parser()
+            args, options = made.parse_known_args(argv)
+            if options and not getattr(args, "takes_options", False):
+                made.error(f"unrecognized arguments: {' '.join(options)}")
+            args.options = options
             args.function(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, as in ``pggnn … | head``, has seen enough

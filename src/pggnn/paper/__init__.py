@@ -1,4 +1,7 @@
-"""The paper's figures, drawn from the code, one file for each, and its tables: what was published, and how to make it."""
+"""The paper's figures, drawn from the code, and its tables: what was published, and how to make them."""
+
+TRAINED = ("table2", "table3", "table4")
+"""Tables of results."""
 
 FIGURES = {
     "figure2": "pggnn.paper.figure2:draw",
@@ -8,6 +11,12 @@ FIGURES = {
     "figure9": "pggnn.paper.figure9:draw",
 }
 SUMMARIES = {
+    "table2": "counting triangles and 4-cliques in random graphs",
+    "table3": "classifying the graphs of TUDataset",
+    "table4": "MNIST superpixels and ZINC",
+    "table5": "RAM that training takes",
+    "table6": "GPU memory that training takes",
+    "table7": "what the data sets are like",
     "figure2": "arrangements of 5 to 8 neighbours and their Hamiltonian cycles",
     "figure5": "Cayley diagrams of the groups for n = 7 and 8",
     "figure7": "the rook's graph with its 4-cliques, and the Shrikhande graph without",

@@ -1,4 +1,4 @@
-"""``pggnn reproduce``: the paper's figures from the command line."""
+"""``pggnn reproduce``: the paper's tables and figures from the command line."""
 
 import argparse
 from functools import partial
@@ -7,24 +7,76 @@ from pathlib import Path
 from typing import Any
 
 from pggnn.console import add_command
-from pggnn.paper import FIGURES, SUMMARIES
+from pggnn.paper import FIGURES, SUMMARIES, TRAINED
 
 
 def add_commands(reproduce: argparse.ArgumentParser) -> None:
-    """The subcommands of ``pggnn reproduce``, one for each figure."""
+    """The subcommands of ``pggnn reproduce``, one for each table and figure."""
     commands: Any = reproduce.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name in TRAINED:
+        sub = add_command(
+            commands, name, partial(train_table, name), SUMMARIES[name].capitalize() + ", ours beside the paper's.",
+            f"  pggnn reproduce {name} --quick\n  pggnn reproduce {name} --only 'pg-gnn (single)' --seeds 0 2\n\n"
+            "What has been run is not run again, what was cut off goes on where it was. Options of pggnn train may\n"
+            f"follow, for all runs:\n  pggnn reproduce {name} --run.precision bf16",
+        )  # fmt: skip
+        sub.add_argument("--quick", action="store_true", help="a smaller experiment, for a look on two cores")
+        sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", help="instead of the paper's")
+        sub.add_argument("--only", metavar="TEXT", help="only rows and columns with this in their names")
+        sub.add_argument("--jobs", type=int, default=0, help="trainings at once (default: one per core)")
+        sub.set_defaults(takes_options=True)
+        _add_out(sub, "runs/paper")
+    for name in ("table5", "table6"):
+        sub = add_command(
+            commands, name, partial(measure_table, name), SUMMARIES[name].capitalize() + ", ours beside the paper's.",
+            f"  pggnn reproduce {name}\n  pggnn reproduce {name} --only proteins",
+        )  # fmt: skip
+        sub.add_argument("--only", metavar="TEXT", help="only rows and columns with this in their names")
+        _add_out(sub, "runs/paper")
+    sub = add_command(
+        commands, "table7", print_statistics, SUMMARIES["table7"].capitalize() + ", ours beside the paper's.",
+        "  pggnn reproduce table7    # the same as pggnn data stats --all",
+    )  # fmt: skip
+    sub.set_defaults(all=True, names=[], json=None, data_root=None)
     for name in FIGURES:
         sub = add_command(
             commands, name, partial(draw_figure, name), SUMMARIES[name].capitalize() + ".",
             f"  pggnn reproduce {name}\n  pggnn reproduce {name} --out pictures --format png",
         )  # fmt: skip
-        sub.add_argument("--out", type=Path, default=Path("paper"), metavar="DIR", help="folder (default: %(default)s)")
         sub.add_argument(
             "--format", choices=("svg", "png", "pdf"), default="svg", help="kind of file (default: %(default)s)"
         )
+        _add_out(sub, "paper")
+
+
+def train_table(name: str, args: argparse.Namespace) -> None:
+    """Trains what is missing of a table and prints it."""
+    from pggnn.paper.results import reproduce
+
+    written = reproduce(name, args.out, args.quick, args.seeds, args.only, args.jobs, tuple(args.options))[1]
+    print(f"{written.read_text()}\n{written} and {written.with_suffix('.json').name}")
+
+
+def measure_table(name: str, args: argparse.Namespace) -> None:
+    """Measures the memory that training takes."""
+    from pggnn.paper.memory import reproduce_memory
+
+    reproduce_memory(name, args.out, args.only)
+    print(args.out / f"{name}.md")
+
+
+def print_statistics(args: argparse.Namespace) -> None:
+    """Prints Table 7."""
+    from pggnn.data.cli import print_stats
+
+    print_stats(args)
 
 
 def draw_figure(name: str, args: argparse.Namespace) -> None:
     """Draws a figure and says where it is."""
     module, _, function = FIGURES[name].partition(":")
     print(getattr(import_module(module), function)(args.out / f"{name}.{args.format}"))
+
+
+def _add_out(sub: argparse.ArgumentParser, default: str) -> None:
+    sub.add_argument("--out", type=Path, default=Path(default), metavar="DIR", help="folder (default: %(default)s)")

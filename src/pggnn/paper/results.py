@@ -4,9 +4,7 @@ import json
 import os
 import shlex
 import statistics
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 
 from rich.console import Console
@@ -50,8 +48,10 @@ def reproduce(
     jobs: int = 0,
     more: Options = (),
     console: Console | None = None,
-) -> list[Cell]:
-    """Trains what is missing of a table, writes it as Markdown and JSON to ``out``, and returns its cells.
+) -> tuple[list[Cell], Path]:
+    """Trains what is missing of a table, and returns its cells and the Markdown file where they are shown.
+
+    The same is in a JSON file beside it.
 
     Args:
         name: ``"table2"``, ``"table3"`` or ``"table4"``.
@@ -74,9 +74,11 @@ def reproduce(
     }
     if not configs:
         raise ValueError(f"{name} has no row or column {only!r}")
-    schema_of = _schemas()
+    schemas: dict[str, Schema] = {}
     for config in configs.values():
-        prepare(config, schema_of(config), "last" if (config.folder / FILE).exists() else None)
+        data = json.dumps([config.data.name, config.data.options])
+        schemas[data] = schemas.get(data) or load_graphs(config).schema
+        prepare(config, schemas[data], "last" if (config.folder / FILE).exists() else None)
     todo = [(config, member) for config in configs.values() for member in missing(config)]
     if todo:
         console.print(f"{name}: {len(todo)} trainings to do, {jobs} at once, in {out}")
@@ -90,7 +92,7 @@ def reproduce(
         file.write_text(markdown(title, cells, [*TABLES[name].notes, f"Made by `{command}`."]))
     with replacing(stem.with_suffix(".json")) as file:
         file.write_text(json.dumps([asdict(cell) for cell in cells], indent=2, ensure_ascii=False) + "\n")
-    return cells
+    return cells, stem.with_suffix(".md")
 
 
 def markdown(title: str, cells: list[Cell], notes: list[str]) -> str:
@@ -133,18 +135,3 @@ def _cell(table: str, key: tuple[str, str], config: Config) -> Cell:
         paper=published(table, TABLES[table].rows[key[0]].published, key[1]),
         command=f"pggnn train --config {folder / FILE}",
     )
-
-
-def _schemas() -> Callable[[Config], Schema]:
-    @cache
-    def read(name: str, root: str | None, options: str) -> Schema:
-        return load_graphs(known[name, root, options]).schema
-
-    known: dict[tuple[str, str | None, str], Config] = {}
-
-    def of(config: Config) -> Schema:
-        key = config.data.name, config.data.root, json.dumps(config.data.options)
-        known[key] = config
-        return read(*key)
-
-    return of

@@ -68,8 +68,8 @@ TABLES: dict[str, Table] = {
         ("--optim.epochs", "10", "--optim.steps", "10", "--protocol.folds", "3"),
         ("PROTEINS", "NCI1", "IMDB-B", "IMDB-M"),
         (
-            "Stratified 10-fold cross-validation at the epoch whose mean test accuracy is best, as in the paper: there is "
-            "no separate test set.",
+            "Stratified 10-fold cross-validation at the epoch whose mean test accuracy is best, as in the paper: there "
+            "is no separate test set.",
             "The published figures of PG-GNN are those of a single ordering.",
         ),
     ),

@@ -103,13 +103,13 @@ def _answer(run: Run) -> Predictions:
     trained = Trained.load(run.folder, _which(run), device)
     graphs = Graphs.of(trained.read(run.config.data.name))
     storage = Storage(graphs, device)
-    task, size = trained.task, EVALUATION_BATCH * run.config.optim.batch_size
+    task, size = trained.task, EVALUATION_BATCH[device] * run.config.optim.batch_size
     pairs: list[tuple[Any, Any]] = []
     with torch.no_grad():
         for member, scorer in trained.scorers.items():
             test = protocol.parts(run.config, graphs, member).test
             for batch in Batches(storage, size, index=test):
-                pairs.append((task.outputs(scorer(batch)).cpu(), task.targets(batch).cpu()))
+                pairs.append((task.outputs(scorer(batch)).cpu(), task.targets(batch.y).cpu()))
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
     epochs = tuple(_epoch(run, member) for member in run.logs)
