@@ -77,15 +77,23 @@ def train(storage, folder, padded, **options):
 def assert_same(one, other):
     assert one[0] == pytest.approx(other[0], rel=1e-5)
     for name, value in one[1].items():
-        torch.testing.assert_close(other[1][name], value, rtol=1e-4, atol=1e-6, msg=name)
+        torch.testing.assert_close(other[1][name], value, rtol=1e-3, atol=1e-5, msg=name)
 
 
 def test_padded_training_is_training(storage, tmp_path):
     assert_same(train(storage, tmp_path, False), train(storage, tmp_path, True))
 
 
-GRAPH = {"num_nodes": 3, "edges": [[0, 1], [0, 2], [1, 2]], "edge_attr": [[0.5], [1.0], [-2.0]]}
-LARGE = {"num_nodes": 6, "edges": [[0, i] for i in range(1, 6)], "edge_attr": [[i / 5] for i in range(5)]}
+GRAPH = {
+    "x": [[0.3, -1.0], [1.5, 0.2], [-0.7, 0.9]],
+    "edges": [[0, 1], [0, 2], [1, 2]],
+    "edge_attr": [[0.5], [1.0], [-2.0]],
+}
+LARGE = {
+    "x": [[i / 3 - 1, i % 2 - 0.4] for i in range(6)],
+    "edges": [[0, i] for i in range(1, 6)],
+    "edge_attr": [[i / 5] for i in range(5)],
+}
 
 
 @pytest.mark.parametrize(

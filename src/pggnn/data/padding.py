@@ -22,9 +22,8 @@ class PaddedEpoch:
     x: Tensor
     """``[T, N, F]``."""
     neighbor: Tensor
-    """``[T, E]``, as in :class:`~pggnn.plan.Plan`; likewise the next four."""
+    """``[T, E]``, as in :class:`~pggnn.plan.Plan`; likewise the next three."""
     center: Tensor
-    edge: Tensor
     degree: Tensor
     order: Tensor
     member: Tensor
@@ -36,6 +35,7 @@ class PaddedEpoch:
     counts: Tensor
     """``[T, N or B + 1]`` whether there is such a target."""
     edge_attr: Tensor | None = None
+    """``[T, E, D]``, in the order of the neighbours."""
 
     def tensors(self) -> dict[str, Tensor]:
         """All that are there, by name."""
@@ -101,9 +101,8 @@ class Padding:
         center = torch.repeat_interleave(degree, output_size=steps * edges)
         shift = torch.arange(steps, device=device).repeat_interleave(edges) * nodes
         center = center - shift
-        neighbor, edge = center.clone(), torch.zeros_like(center)
+        neighbor = center.clone()
         neighbor[places[1]] = batch.plan.neighbor - first[0].to(device).repeat_interleave(per_batch[1].to(device))
-        edge[places[1]] = torch.arange(int(per_batch[1].sum()), device=device)
         member = torch.full((steps * nodes,), self.batch_size, device=device)
         first_graph = (graphs.cumsum(0) - graphs).to(device)
         member[places[0]] = batch.batch - first_graph.repeat_interleave(per_batch[0].to(device))
@@ -112,16 +111,13 @@ class Padding:
         size = nodes if by_node else self.batch_size + 1
         y, counts = _filled(batch.y, places[0] if by_node else _places(graphs, size, device), steps, size)
         x = batch.x if "x" in batch else torch.ones(batch.num_nodes, 1, device=device)
-        slots = edge.view(steps, edges)
         attributes = None
         if "edge_attr" in batch:
-            attributes = batch.edge_attr.index_select(0, batch.plan.edge).index_select(0, slots.flatten())
-            attributes = attributes.view(steps, edges, *batch.edge_attr.shape[1:])
+            attributes = _filled(batch.edge_attr.index_select(0, batch.plan.edge), places[1], steps, edges)[0]
         return PaddedEpoch(
             x=_filled(x, places[0], steps, nodes)[0],
             neighbor=neighbor.view(steps, edges),
             center=center.view(steps, edges),
-            edge=torch.arange(edges, device=device).expand(steps, edges),
             degree=degree,
             order=torch.sort(degree, dim=1, descending=True, stable=True)[1],
             member=member.view(steps, nodes),
@@ -139,8 +135,9 @@ class Padding:
 def plan_of(row: PaddedEpoch, profile: Tensor) -> Plan:
     """The plan of one batch, from tensors without their first dimension."""
     return Plan(
-        neighbor=row.neighbor, center=row.center, edge=row.edge, start=row.degree.cumsum(0) - row.degree,
-        degree=row.degree, order=row.order, profile=profile, extent=row.degree.new_empty(row.degree.size(0), 0),
+        neighbor=row.neighbor, center=row.center, edge=torch.arange(row.center.size(0), device=row.center.device),
+        start=row.degree.cumsum(0) - row.degree, degree=row.degree, order=row.order, profile=profile,
+        extent=row.degree.new_empty(row.degree.size(0), 0),
     )  # fmt: skip
 
 

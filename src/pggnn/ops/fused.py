@@ -53,12 +53,18 @@ def refusal(gates: Tensor, hidden: int) -> str | None:
     return None
 
 
+def is_exact(gates: Tensor) -> bool:
+    """Whether matrix products must have the precision of float32: three products in TF32 then stand for each."""
+    return operand_dtype(gates) == torch.float32 and torch.get_float32_matmul_precision() == "highest"
+
+
 def shape(gates: Tensor, hidden: int) -> Shape:
-    """A tile's states fill the registers of half a multiprocessor, or of a whole one where the weights do so too."""
+    """A tile's states fill the registers of half a multiprocessor, or of a whole one where the weights do so too; half
+    as many fit where every operand comes in two parts."""
     wide = padded(hidden) * operand_dtype(gates).itemsize > 128
     if INTERPRETED:
         return Shape(16, 1, not wide)
-    return Shape(64, 8 if wide else 4, not wide)
+    return Shape(32 if wide and is_exact(gates) else 64, 8 if wide else 4, not wide)
 
 
 @cache
@@ -109,8 +115,8 @@ class Fused:
         self.wave = processors(gates.device) * (1 if self.shape.warps > 4 else 2)
         columns = self.shape.warps // (self.shape.block // 16)
         vector = min(16 // self.dtype.itemsize, self.width // columns // 4)
-        exact = self.dtype == torch.float32 and torch.get_float32_matmul_precision() == "highest"
-        self.precision = "ieee" if exact else "tf32"
+        exact = is_exact(gates)
+        self.precision = "tf32x3" if exact else "tf32"
         self.layout = {"HP": self.width, "WN": columns, "E": vector, "FIELDS": self.fields}
         self.gating = {"H": self.hidden, "GATES": self.gate_count}
         self.reads = {"FORM": reading.form, "LIMIT": reading.limit or 0, "B": self.shape.block}
