@@ -5,7 +5,6 @@ With that file a page can be made again where neither weights nor data are at ha
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -92,24 +91,19 @@ def _epoch(run: Run, member: Member) -> int:
 def _answer(run: Run) -> Predictions:
     import torch
 
-    from pggnn.data.batches import Batches
     from pggnn.data.graphs import Graphs
     from pggnn.data.storage import Storage
     from pggnn.train import protocol
-    from pggnn.train.loop import EVALUATION_BATCH
     from pggnn.train.predict import Trained
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     trained = Trained.load(run.folder, _which(run), device)
     graphs = Graphs.of(trained.read(run.config.data.name))
-    storage = Storage(graphs, device)
-    task, size = trained.task, EVALUATION_BATCH[device] * run.config.optim.batch_size
-    pairs: list[tuple[Any, Any]] = []
-    with torch.no_grad():
-        for member, scorer in trained.scorers.items():
-            test = protocol.parts(run.config, graphs, member).test
-            for batch in Batches(storage, size, index=test):
-                pairs.append((task.outputs(scorer(batch)).cpu(), task.targets(batch.y).cpu()))
+    storage, labelled, task = Storage(graphs, device), Storage(graphs, plan=False), trained.task
+    pairs = []
+    for member in trained.scorers:
+        test = protocol.parts(run.config, graphs, member).test
+        pairs.append((trained.answers(storage, test, [member]).cpu(), task.targets(labelled.take(test).y)))
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
     epochs = tuple(_epoch(run, member) for member in run.logs)
