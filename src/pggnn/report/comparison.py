@@ -1,7 +1,9 @@
 """Runs beside each other and beside the paper's figures."""
 
+from pathlib import Path
 from typing import Any
 
+from pggnn.data.catalogue import CATALOGUE
 from pggnn.paper.expected import RESULTS, per_seed, results
 from pggnn.report.charts import draw_figures
 from pggnn.report.runs import Run, as_seconds
@@ -49,7 +51,8 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
         notes += _caveats(run, kind, table)
     unit = f"{metric}{', %' if metric == 'accuracy' else ''}"
     return {
-        "data": data,
+        "name": Path(data).name,
+        "known": data in CATALOGUE,
         "table": RESULTS.get(table, ""),
         "rows": rows,
         "notes": list(dict.fromkeys(notes)),

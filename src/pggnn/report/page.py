@@ -59,11 +59,12 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
     return {
         "name": run.name,
         "run": run,
+        "data": Path(run.data).name,
         "kind": kind,
         "figure": _number(figures.mean, run) if figures else None,
         "spread": _number(figures.std, run) if figures and len(figures.each) > 1 else None,
         "unit": " %" if run.scale == 100 else "",
-        "each": [_number(value, run) for value in figures.each] if figures else [],
+        "each": [_number(value, run) for value in figures.each] if figures and len(figures.each) > 1 else [],
         "epochs": _epochs(figures.epochs) if figures else "—",
         "seconds": as_seconds(run.seconds),
         "over": describe_spread(run),
@@ -106,7 +107,11 @@ def _answers(run: Run, answers: Predictions) -> dict[str, Any]:
         error = float(np.abs(true - predicted).mean())
         charts = [(f"Target {i + 1}" if true.shape[1] > 1 else "", draw_answers(true[:, i], predicted[:, i]))
                   for i in columns]  # fmt: skip
-        return {"charts": charts, "said": f"{len(true):,} answers, mean absolute error {error:.3f}.", "note": note}
+        return {
+            "charts": charts,
+            "said": f"{len(true):,} answers, mean absolute error {_number(error, run)}.",
+            "note": note,
+        }
     names: list[Any] = ["no", "yes"]
     if predicted.dtype.kind != "b":
         names = list(run.schema.classes) if run.schema else [*range(max(true.max(), predicted.max()) + 1)]
@@ -126,6 +131,8 @@ def _answers(run: Run, answers: Predictions) -> dict[str, Any]:
 
 
 def _number(value: float, run: Run) -> str:
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
     return f"{value * run.scale:.{1 if run.scale == 100 else 3}f}"
 
 
