@@ -1,0 +1,153 @@
+"""``pggnn lab brec``: BREC's comparisons from the command line, in tables and pages by family."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pggnn.lab.comparison import Outcome
+
+EXAMPLES = """examples:
+  pggnn lab brec --quick --epochs 3                  # every tenth pair, on a CPU
+  pggnn lab brec --structure 4 --numberings 32 --device cuda --jobs 8
+  pggnn lab brec --model gin --family Basic
+  pggnn lab brec --pairs 60 61 120-139
+
+A network of its own is trained on each of the 400 pairs, and Hotelling's T²
+then says whether it tells the two graphs apart by more than relabelling their
+nodes changes its outputs. Outcomes are kept in the folder --out as they come:
+the same command again goes on with the pairs that are missing.
+"""
+STEP = 10
+"""``--quick`` takes every so manieth pair."""
+
+
+def add_command(commands: Any) -> None:
+    """Adds ``brec`` to the subcommands of ``pggnn lab``."""
+    summary = "Train a network on each pair of the BREC benchmark, and count the pairs it tells apart."
+    sub: argparse.ArgumentParser = commands.add_parser(
+        "brec", help=summary, description=summary, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    sub.set_defaults(function=run)
+    network = sub.add_argument_group("network")
+    network.add_argument("--model", choices=("pggnn", "gin", "gcn"), default="pggnn", help="(default: %(default)s)")
+    network.add_argument(
+        "--structure",
+        type=int,
+        default=1,
+        metavar="W",
+        help="bits that PG-GNN is told at a step (default: %(default)s)",
+    )
+    network.add_argument("--hidden", type=int, default=16, help="hidden channels (default: %(default)s)")
+    network.add_argument("--layers", type=int, default=4, help="aggregations (default: %(default)s)")
+    network.add_argument("--rnn-layers", type=int, default=1, help="stacked layers of an RNN (default: %(default)s)")
+    network.add_argument("--cell", choices=("lstm", "gru", "srn"), default="lstm", help="(default: %(default)s)")
+    network.add_argument("--numbering", choices=("given", "random"), default="given", help="(default: %(default)s)")
+    network.add_argument(
+        "--numberings", type=int, default=1, metavar="M",
+        help="average the outputs over so many random numberings: M times the work, 1/M of the spread (default: 1)",
+    )  # fmt: skip
+    training = sub.add_argument_group("training; the defaults are those of BREC's own program")
+    training.add_argument("--epochs", type=int, default=20, help="most epochs (default: %(default)s)")
+    training.add_argument("--lr", type=float, default=1e-4, help="learning rate (default: %(default)s)")
+    training.add_argument(
+        "--margin", type=float, default=0.0, help="cosine of two outputs to be reached (default: %(default)s)"
+    )
+    training.add_argument("--seed", type=int, default=0, help="seed of labels and weights (default: %(default)s)")
+    work = sub.add_argument_group("work")
+    work.add_argument("--pairs", nargs="+", metavar="P", help="pairs from 0 to 399, or ranges of them such as 60-79")
+    work.add_argument("--family", nargs="+", metavar="NAME", help="only pairs of these families, such as CFI")
+    work.add_argument("--quick", action="store_true", help=f"only every tenth pair ({400 // STEP} of 400)")
+    work.add_argument("--jobs", type=int, default=1, help="pairs trained side by side (default: %(default)s)")
+    work.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    work.add_argument("--out", type=Path, metavar="DIR", help="folder of the outcomes (default: brec/MODEL-…)")
+    work.add_argument(
+        "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Compares the chosen pairs and prints what came out."""
+    from pggnn.data.brec import BREC
+    from pggnn.lab.comparison import Protocol, Results
+    from pggnn.train.config import ModelConfig
+
+    if min(args.jobs, args.numberings) < 1 or args.epochs < 0:
+        raise ValueError("--jobs and --numberings must be at least 1, and --epochs at least 0")
+    dataset = BREC(args.data_root)
+    families = [int(dataset[first].family) for first in range(0, len(dataset), 2)]
+    pairs = choose(args.pairs, args.family, args.quick, families)
+    own = {"structure": args.structure, "rnn_layers": args.rnn_layers, "cell": args.cell, "numbering": args.numbering}
+    model = ModelConfig(args.model, args.hidden, args.layers, **own if args.model == "pggnn" else {})
+    protocol = Protocol(
+        model, seed=args.seed, numberings=args.numberings, epochs=args.epochs, lr=args.lr, margin=args.margin
+    )
+    name = f"{args.model}-s{args.structure}" if args.model == "pggnn" else args.model
+    folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-seed{args.seed}"
+    results = Results(folder, protocol)
+    results.run(pairs, protocol, args.data_root, args.device, args.jobs)
+    done = results.read()
+    outcomes = [done[pair] for pair in sorted(done)]
+    write_pages(outcomes, folder)
+    print(f"\n{summarise(outcomes)}\n\nEach pair: {folder}/*.md")
+
+
+def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool, families: Sequence[int]) -> list[int]:
+    """The pairs that the options name."""
+    from pggnn.data.brec import FAMILIES
+
+    chosen = set(range(len(families)))
+    if pairs is not None:
+        bounds = [text.partition("-")[::2] for text in pairs]
+        if not all(first.isdigit() and (last or first).isdigit() for first, last in bounds):
+            raise ValueError(f"--pairs takes numbers and ranges such as 60-79, got {' '.join(pairs)}")
+        listed = {pair for first, last in bounds for pair in range(int(first), int(last or first) + 1)}
+        if listed - chosen:
+            raise ValueError(f"pairs are numbered 0 to {len(families) - 1}, got {max(listed)}")
+        chosen &= listed
+    if names is not None:
+        unknown = set(names) - set(FAMILIES)
+        if unknown:
+            raise ValueError(f"{', '.join(sorted(unknown))}: the families are {', '.join(FAMILIES)}")
+        chosen &= {pair for pair, family in enumerate(families) if FAMILIES[family] in names}
+    return sorted(pair for pair in chosen if not quick or pair % STEP == 0)
+
+
+def summarise(outcomes: Sequence["Outcome"]) -> str:
+    """A table of the families: pairs told apart, of how many, and failures of the reliability check."""
+    from pggnn.data.brec import FAMILIES
+
+    rows = [["family", "apart", "of", "unreliable", "seconds"]]
+    for name in (*FAMILIES, "all"):
+        here = [outcome for outcome in outcomes if name in (outcome.family, "all")]
+        if here:
+            apart, unreliable = (sum(flags) for flags in zip(*((o.apart, not o.reliable) for o in here), strict=True))
+            seconds = sum(outcome.seconds for outcome in here)
+            rows.append([name, str(apart), str(len(here)), str(unreliable), f"{seconds:.0f}"])
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "\n".join(
+        "  ".join([f"{row[0]:{first}}", *(f"{cell:>{width}}" for cell, width in zip(row[1:], others, strict=True))])
+        for row in rows
+    )
+
+
+def write_pages(outcomes: Sequence["Outcome"], folder: Path) -> None:
+    """A page in Markdown for each family, with a line for each pair."""
+    from pggnn.files import replacing
+    from pggnn.lab.comparison import THRESHOLD
+
+    for family in sorted({outcome.family for outcome in outcomes}):
+        here = [outcome for outcome in outcomes if outcome.family == family]
+        lines = [
+            f"# {family}: {sum(outcome.apart for outcome in here)} of {len(here)} pairs told apart\n",
+            f"A pair is told apart where its T²/32 exceeds {THRESHOLD}; relabellings of one graph must stay below.\n",
+            "| pair | told apart | T²/32 | of one graph | last loss | epochs |",
+            "| ---: | --- | ---: | ---: | ---: | ---: |",
+        ]
+        for outcome in here:
+            verdict = ("yes" if outcome.apart else "no") + ", unreliable" * (not outcome.reliable)
+            numbers = f"{outcome.distance:.4g} | {outcome.reliability:.4g} | {outcome.loss:.3f} | {outcome.epochs}"
+            lines.append(f"| {outcome.pair} | {verdict} | {numbers} |")
+        with replacing(folder / f"{family}.md") as file:
+            file.write_text("\n".join(lines) + "\n")

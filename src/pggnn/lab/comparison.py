@@ -1,0 +1,229 @@
+"""BREC's reliable paired comparison: which of its pairs a network learns to tell apart, each with a network of its own.
+
+The protocol is that of Wang and Zhang, "An Empirical Study of Realized GNN Expressiveness" (2023), and of their
+program. Each graph of a pair is relabelled at random 32 times. A fresh network is trained to point the 16 outputs of
+the two graphs in different directions; then Hotelling's T² of the 32 differences says whether they differ by more than
+relabelling makes them differ. The same T² between relabellings of one and the same graph has to stay below the
+threshold: that is the reliability check.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cosine_embedding_loss
+
+from pggnn.data.brec import BREC, FAMILIES
+from pggnn.data.schema import Schema
+from pggnn.files import replacing
+from pggnn.nn.model import Network
+from pggnn.plan import Plan
+from pggnn.train.config import ModelConfig
+from pggnn.train.models import build
+
+THRESHOLD = 72.34
+"""31 · 16 / 16 · F(16, 16) at 5 %. Their program compares it with T² / 32, which asks far more of a network, both to
+tell a pair apart and to fail the reliability check; so do we."""
+ROUNDING = 3e-6
+"""What float32 loses in sums over a graph, relative to the outputs. Its square is added to the variances: outputs that
+relabelling does not change at all, as those of many pairs here, would have none."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is trained, and how. The defaults of the training are those of BREC's program."""
+
+    model: ModelConfig = field(default_factory=lambda: ModelConfig(hidden=16, structure=1))
+    seed: int = 0
+    copies: int = 32
+    numberings: int = 1
+    """Relabellings whose outputs are averaged to those of one copy: what still depends on the labels shrinks so."""
+    outputs: int = 16
+    epochs: int = 20
+    batch_size: int = 16
+    lr: float = 1e-4
+    weight_decay: float = 1e-4
+    margin: float = 0.0
+    """Cosine below which the outputs of two graphs cost nothing more."""
+    enough: float = 0.2
+    """Training stops when the mean loss of an epoch is below this."""
+
+
+class Part(NamedTuple):
+    """A batch: copies of both graphs by turns, each so many times under other labels."""
+
+    plan: Plan
+    batch: Tensor
+    graphs: int
+    numberings: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was found out about a pair."""
+
+    pair: int
+    family: str
+    distance: float
+    """T² / 32 between the two graphs."""
+    reliability: float
+    """The same between relabellings of one graph."""
+    loss: float
+    """Mean loss of the last epoch."""
+    epochs: int
+    seconds: float
+
+    @property
+    def reliable(self) -> bool:
+        return self.reliability < THRESHOLD
+
+    @property
+    def apart(self) -> bool:
+        """Whether the network told the two graphs apart."""
+        return self.distance > THRESHOLD and abs(self.distance - self.reliability) > 1e-6
+
+
+def relabelled(edge_index: Tensor, nodes: int, generator: torch.Generator) -> Tensor:
+    """The graph under random labels, with sorted edges: a random numbering of each node's neighbours."""
+    edges = torch.randperm(nodes, generator=generator)[edge_index]
+    return edges[:, (edges[0] * nodes + edges[1]).argsort()]
+
+
+def parts(
+    graphs: Sequence[tuple[Tensor, int]], protocol: Protocol, generator: torch.Generator, device: torch.device
+) -> list[Part]:
+    """Batches of relabelled copies of two graphs, by turns."""
+    made = []
+    for first in range(0, 2 * protocol.copies, protocol.batch_size):
+        count = min(protocol.batch_size, 2 * protocol.copies - first)
+        chosen = [graphs[number % 2] for number in range(count) for _ in range(protocol.numberings)]
+        sizes = torch.tensor([nodes for _, nodes in chosen])
+        edges = [
+            relabelled(edge_index, nodes, generator) + offset
+            for (edge_index, nodes), offset in zip(chosen, (sizes.cumsum(0) - sizes).tolist(), strict=True)
+        ]
+        plan = Plan.build(torch.cat(edges, 1), int(sizes.sum()))
+        batch = torch.arange(len(chosen)).repeat_interleave(sizes)
+        made.append(Part(plan.to(device), batch.to(device), count, protocol.numberings))
+    return made
+
+
+def outputs(network: Network, part: Part) -> tuple[Tensor, Tensor]:
+    """The network's outputs for the graphs of the first and of the second kind, given constant features."""
+    x = torch.ones(part.plan.num_nodes, 1, device=part.batch.device)
+    out = network(x, part.plan, part.batch, batch_size=part.graphs * part.numberings)
+    out = out.view(part.graphs, part.numberings, -1).mean(1)
+    return out[0::2], out[1::2]
+
+
+def distance(network: Network, batches: Iterable[Part]) -> float:
+    """T² / 32: the mean difference of the outputs, in units of its own spread."""
+    with torch.no_grad():
+        first, second = (
+            torch.cat(found).double().cpu() for found in zip(*(outputs(network, part) for part in batches), strict=True)
+        )
+    mean, spread = (first - second).mean(0), torch.cov((first - second).t())
+    rounding = ROUNDING**2 * torch.cat([first, second]).square().mean() * torch.eye(len(mean))
+    return float(mean @ torch.linalg.pinv(spread + rounding, hermitian=True) @ mean)
+
+
+def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> Outcome:
+    """Trains a network on one pair and tests it."""
+    began, place = time.perf_counter(), torch.device(device)
+    generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
+    torch.manual_seed(protocol.seed * 400 + pair)
+    first, second = ((data.edge_index, data.num_nodes) for data in (dataset[2 * pair], dataset[2 * pair + 1]))
+    alike = (first, second)[int(torch.randint(2, (), generator=generator))]
+    training, checking = (parts(graphs, protocol, generator, place) for graphs in ((first, second), (alike, alike)))
+    network = build(protocol.model, Schema("graph", "regression", protocol.outputs, 1)).to(place)
+    optimizer = torch.optim.Adam(network.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+    history: list[float] = []
+    while len(history) < protocol.epochs and (not history or history[-1] >= protocol.enough):
+        losses = []
+        for part in training:
+            optimizer.zero_grad()
+            here, there = outputs(network, part)
+            cost = cosine_embedding_loss(here, there, here.new_full((len(here),), -1.0), protocol.margin)
+            cost.backward()
+            optimizer.step()
+            losses.append(cost.detach() * part.graphs)
+        history.append(float(torch.stack(losses).sum()) / (2 * protocol.copies))
+        scheduler.step(history[-1])
+    network.eval()
+    family = FAMILIES[int(dataset[2 * pair].family)]
+    found = distance(network, training), distance(network, checking)
+    seconds = round(time.perf_counter() - began, 2)
+    return Outcome(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds)
+
+
+class Results:
+    """A folder with the protocol and a line for each pair that is done: what a run continues from."""
+
+    def __init__(self, folder: Path, protocol: Protocol) -> None:
+        self.folder, self.file = folder, folder / "pairs.jsonl"
+        config, known = json.dumps(asdict(protocol), indent=2), folder / "protocol.json"
+        if known.exists() and known.read_text() != config:
+            raise ValueError(f"{known} is of another run; give --out another folder, or the options that it names")
+        with replacing(known) as file:
+            file.write_text(config)
+
+    def read(self) -> dict[int, Outcome]:
+        """The pairs that are done; a line that was cut off counts as not written."""
+        lines = self.file.read_text().splitlines(keepends=True) if self.file.exists() else []
+        done = [Outcome(**json.loads(line)) for line in lines if line.endswith("\n")]
+        return {outcome.pair: outcome for outcome in done}
+
+    def run(self, pairs: Iterable[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> None:
+        """Compares the pairs that are not done, ``jobs`` at a time, and keeps each outcome as it comes."""
+        done = self.read()
+        with replacing(self.file) as file:
+            file.write_text("".join(_line(outcome) for outcome in done.values()))
+        left = [pair for pair in pairs if pair not in done]
+        for number, outcome in enumerate(_outcomes(left, protocol, root, device, jobs), 1):
+            with self.file.open("a") as file:
+                file.write(_line(outcome))
+            verdict = "apart" if outcome.apart else "alike"
+            print(
+                f"{number}/{len(left)}  pair {outcome.pair} ({outcome.family}): {verdict}, T²/32 = "
+                f"{outcome.distance:.4g}, reliability {outcome.reliability:.4g}, {outcome.seconds:.1f} s",
+                flush=True,
+            )
+
+
+def _line(outcome: Outcome) -> str:
+    return json.dumps(asdict(outcome)) + "\n"
+
+
+def _outcomes(pairs: list[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> Iterator[Outcome]:
+    if jobs == 1 or len(pairs) < 2:
+        dataset = BREC(root)
+        yield from (compare(pair, dataset, protocol, device) for pair in pairs)
+        return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(min(jobs, len(pairs)), get_context("spawn"), _begin, (root,)) as pool:
+        waiting = [pool.submit(_compare_here, pair, protocol, device) for pair in pairs]
+        try:
+            yield from (done.result() for done in as_completed(waiting))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+_HERE: dict[str, BREC] = {}
+"""The data set of a process of its own."""
+
+
+def _begin(root: Path | None) -> None:
+    torch.set_num_threads(1)
+    _HERE["brec"] = BREC(root)
+
+
+def _compare_here(pair: int, protocol: Protocol, device: str) -> Outcome:
+    return compare(pair, _HERE["brec"], protocol, device)

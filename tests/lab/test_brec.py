@@ -1,0 +1,141 @@
+import argparse
+import json
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from pggnn.data.brec import BREC
+from pggnn.data.classic import complete, cycle, rook, shrikhande
+from pggnn.data.graph6 import encode
+from pggnn.data.schema import Schema
+from pggnn.lab import brec, comparison
+from pggnn.lab.comparison import Outcome, Part, Protocol, compare, distance, outputs, parts, relabelled
+from pggnn.plan import Plan
+from pggnn.train.config import ModelConfig
+from pggnn.train.models import build
+
+QUICK = {"epochs": 2}
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A data root with three pairs, of which the last are one and the same graph."""
+    monkeypatch.setenv("PGGNN_CACHE", str(tmp_path / "cache"))
+    triangles = Data(edge_index=torch.cat([complete(3).edge_index, complete(3).edge_index + 3], 1), num_nodes=6)
+    pairs = [("Basic", triangles, cycle(6)), ("StronglyRegular", rook(), shrikhande()), ("CFI", rook(), rook())]
+    lines = [
+        "\t".join([str(number), family, *(encode(graph.edge_index, graph.num_nodes) for graph in pair)])
+        for number, (family, *pair) in enumerate(pairs)
+    ]
+    (tmp_path / "data" / "brec").mkdir(parents=True)
+    (tmp_path / "data" / "brec" / "brec_pairs.tsv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "data"
+
+
+def command(*options):
+    parser = argparse.ArgumentParser()
+    brec.add_command(parser.add_subparsers())
+    args = parser.parse_args(["brec", *options])
+    args.function(args)
+
+
+def test_structure_tells_pairs_apart_and_nothing_else_does(root):
+    dataset = BREC(root)
+    told = Protocol(ModelConfig(hidden=16, layers=1, cell="srn", rnn_layers=1, structure=2), **QUICK)
+    found = [compare(pair, dataset, told) for pair in range(3)]
+    assert [outcome.apart for outcome in found] == [True, True, False]
+    assert all(outcome.reliable for outcome in found)
+    for blind in (ModelConfig(hidden=16, layers=2, rnn_layers=1), ModelConfig("gin", hidden=16)):
+        outcomes = [compare(pair, dataset, Protocol(blind, **QUICK)) for pair in (0, 1)]
+        assert not any(outcome.apart for outcome in outcomes)
+        assert all(outcome.reliable for outcome in outcomes)
+
+
+def test_distance_is_hotellings(monkeypatch):
+    torch.manual_seed(0)
+    first, second = torch.randn(32, 4).double(), torch.randn(32, 4).double() + 1
+    monkeypatch.setattr(
+        comparison, "outputs", lambda network, part: (first[part.graphs :][:16], second[part.graphs :][:16])
+    )
+    part = Part(Plan.build(torch.empty(2, 0, dtype=torch.long), 0), torch.empty(0), 0, 1)
+    difference = first - second
+    centred = difference - difference.mean(0)
+    spread = centred.t() @ centred / 31
+    expected = difference.mean(0) @ torch.linalg.inv(spread) @ difference.mean(0)
+    assert distance(None, [part, part._replace(graphs=16)]) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_batches_hold_both_graphs_by_turns():
+    graphs = [(rook().edge_index, 16), (cycle(6).edge_index, 6)]
+    made = parts(graphs, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))
+    assert [part.graphs for part in made] == [16] * 4
+    assert torch.equal(made[0].batch.bincount(), torch.tensor([16, 6] * 8))
+    assert made[0].plan.degree[:22].tolist() == [6] * 16 + [2] * 6
+    assert not torch.equal(made[0].plan.neighbor, made[1].plan.neighbor)
+    more = parts(graphs, Protocol(numberings=3), torch.Generator().manual_seed(0), torch.device("cpu"))
+    assert torch.equal(more[0].batch.bincount(), torch.tensor([16, 16, 16, 6, 6, 6] * 8))
+    network = build(ModelConfig(hidden=8, layers=1), Schema("graph", "regression", 4, 1)).eval()
+    first, second = outputs(network, more[0])
+    assert first.shape == second.shape == (8, 4)
+    whole = network(torch.ones(more[0].plan.num_nodes, 1), more[0].plan, more[0].batch)
+    torch.testing.assert_close(second[0], whole[3:6].mean(0))
+
+
+def test_relabelled_is_the_same_graph():
+    edges = relabelled(shrikhande().edge_index, 16, torch.Generator().manual_seed(0))
+    dense = torch.zeros(16, 16)
+    dense[edges[0], edges[1]] = 1
+    squared = dense @ dense
+    assert torch.equal(dense, dense.t())
+    assert squared[dense.bool()].unique().tolist() == [2]
+    assert not torch.equal(edges, shrikhande().edge_index)
+
+
+def test_a_run_goes_on_where_it_stopped(root, tmp_path, capsys):
+    options = ["--data-root", str(root), "--out", str(tmp_path / "out"), "--epochs", "1", "--layers", "1"]
+    command(*options, "--pairs", "0")
+    file = tmp_path / "out" / "pairs.jsonl"
+    (line,) = file.read_text().splitlines()
+    assert json.loads(line)["pair"] == 0
+    file.write_text(line + "\n" + line[:20])
+    capsys.readouterr()
+    command(*options, "--pairs", "0-1")
+    printed = capsys.readouterr().out
+    assert "1/1  pair 1 (StronglyRegular)" in printed
+    first, second = file.read_text().splitlines()
+    assert first == line
+    assert Outcome(**json.loads(second)).pair == 1
+    table = [row.split()[:4] for row in printed.split("\n\n")[1].splitlines()]
+    assert table[0] == ["family", "apart", "of", "unreliable"]
+    assert [row[0] for row in table[1:]] == ["Basic", "StronglyRegular", "all"]
+    assert table[-1][2:] == ["2", "0"]
+    assert "| 1 |" in (tmp_path / "out" / "StronglyRegular.md").read_text()
+    with pytest.raises(ValueError, match="another run"):
+        command(*options, "--seed", "1")
+
+
+def test_pairs_side_by_side(root, tmp_path):
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    options = ["--data-root", str(root), "--epochs", "1", "--layers", "1", "--pairs", "0", "2"]
+    command(*options, "--out", str(alone))
+    command(*options, "--out", str(together), "--jobs", "2")
+    found = []
+    for folder in (alone, together):
+        lines = [json.loads(line) for line in (folder / "pairs.jsonl").read_text().splitlines()]
+        found.append(sorted((line["pair"], line["distance"], line["reliability"]) for line in lines))
+    assert found[0] == found[1]
+
+
+def test_choosing_pairs():
+    families = [0] * 30 + [4] * 30
+    assert brec.choose(None, None, True, families) == [0, 10, 20, 30, 40, 50]
+    assert brec.choose(["3", "28-31"], None, False, families) == [3, 28, 29, 30, 31]
+    assert brec.choose(["28-31"], ["CFI"], False, families) == [30, 31]
+    for pairs, names, message in [
+        (["60"], None, "0 to 59, got 60"),
+        (["a-b"], None, "numbers and ranges"),
+        (None, ["cfi"], "the families are Basic"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            brec.choose(pairs, names, False, families)
