@@ -15,7 +15,7 @@ from pggnn.testing import random_graph
 triton = pytest.importorskip("triton")
 tl = triton.language
 
-from pggnn.ops import triton_index, triton_layout  # noqa: E402
+from pggnn.ops import fused, triton_index, triton_layout  # noqa: E402
 from pggnn.ops.tiles import Extent  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -106,6 +106,16 @@ def test_structure(cell, reading, layers, workspace, structure):
     assert_matches_reference(
         reading, cell, layers, workspace, torch.float, degrees, backend="triton", structure=structure
     )  # fmt: skip
+
+
+def test_structure_in_wide_layers(monkeypatch):
+    """Where two columns of warps share a tile, rows are added one by one."""
+    if DEVICE == "cpu":
+        monkeypatch.setattr(fused, "shape", lambda gates, hidden: fused.Shape(16, 2, False))
+    for cell in ("lstm", "gru"):
+        assert_matches_reference(
+            Reading(), cell, 2, PARALLEL, torch.float, (0, 3, 4), backend="triton", hidden=40, structure=3
+        )  # fmt: skip
 
 
 def test_structure_in_half_precision_and_odd_graphs():

@@ -20,7 +20,7 @@ from pggnn.plan import Plan
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 """Whether kernels run on the CPU, in Triton's interpreter."""
-UNTOLD = {"LAGS": 0, "STRIDE": 1}
+UNTOLD = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
 """A layer without structural bits."""
 
 

@@ -21,7 +21,7 @@ class Told:
         self.codes, self.rows = codes, rows
         self.first_step = first_steps(operation.degree, operation.reading)
         width = rows.size(0)
-        self.constants = {"LAGS": max(16, stride(width)), "STRIDE": stride(width)}
+        self.constants = {"LAGS": max(16, stride(width)), "STRIDE": stride(width), "WIDTH": width}
         self.table = operation.empty(self.constants["LAGS"], operation.fields).zero_()
         """The rows as :func:`forward_layer` reads them, and zeros after them."""
         layout = {name: operation.layout[name] for name in ("HP", "WN", "FIELDS")}
@@ -46,7 +46,7 @@ class StructureGradient:
             d_acts, told.codes, told.first_step, tiles.node_of, tiles.first, operation.degree, operation.offset(chunk),
             self.sums, operation.extent.sequences, chunk.first_sequence, begin, chunk.tiles,
             W=wide, BU=self.side, ADDS=adds, PRECISION=operation.precision,
-            **told.constants, **operation.reads, num_warps=4,
+            LAGS=told.constants["LAGS"], STRIDE=told.constants["STRIDE"], **operation.reads, num_warps=4,
         )  # fmt: skip
 
     def finish(self) -> Tensor:

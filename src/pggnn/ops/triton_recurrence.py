@@ -38,7 +38,7 @@ def forward_layer(
     HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, CELL: tl.constexpr,
     FORM: tl.constexpr, LIMIT: tl.constexpr, SOURCE: tl.constexpr, KEEP: tl.constexpr, TOP: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, LAGS: tl.constexpr,
-    STRIDE: tl.constexpr,
+    STRIDE: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Runs one layer over a tile. ``SOURCE`` of its input: rows of ``table``, the hidden states ``below`` still to be
     multiplied by ``weight_ih``, or the product of the two in ``below``. What enters a sigmoid comes halved. Where there
@@ -90,7 +90,8 @@ def forward_layer(
             number = sequence - tl.load(first + nodes)
             step = first_told(first_step, nodes, number, tl.load(degree + nodes).to(tl.int32), FORM, LIMIT)
             lag = tl.arange(0, LAGS)
-            s = tl.load(structure + lag[:, None] * W + col[None, :])
+            if WN == 1:
+                s = tl.load(structure + lag[:, None] * W + col[None, :])
 
     for b in range(blocks):
         t = t_begin + b
@@ -112,8 +113,14 @@ def forward_layer(
             gates += assembled(x, B, W, WN).to(tl.float32)
             if LAGS > 0:
                 word = told(codes, step + t, t < steps, STRIDE)
-                bits = ((word[:, None] >> lag[None, :]) & 1).to(dtype)
-                gates = tl.dot(bits, s, acc=gates, input_precision=PRECISION)
+                if WN == 1:
+                    bits = ((word[:, None] >> lag[None, :]) & 1).to(dtype)
+                    gates = tl.dot(bits, s, acc=gates, input_precision=PRECISION)
+                else:
+                    # Two matrix products in a loop make Triton give all warps to the rows: too many for a tile.
+                    for bit in tl.static_range(WIDTH):
+                        added = tl.load(structure + bit * W + col, volatile=True).to(tl.float32)
+                        gates += ((word >> bit) & 1).to(tl.float32)[:, None] * added[None, :]
 
         runs = (t < steps)[:, None]
         if CELL == "lstm":
