@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pggnn import console
+
 if TYPE_CHECKING:
     from pggnn.lab.comparison import Outcome
 
-EXAMPLES = """examples:
-  pggnn lab brec --quick --epochs 3                  # every tenth pair, on a CPU
+EXAMPLES = """  pggnn lab brec --quick --epochs 3                  # every tenth pair, on a CPU
   pggnn lab brec --structure 4 --numberings 32 --device cuda --jobs 8
   pggnn lab brec --model gin --family Basic
   pggnn lab brec --pairs 60 61 120-139
@@ -26,10 +27,7 @@ STEP = 10
 def add_command(commands: Any) -> None:
     """Adds ``brec`` to the subcommands of ``pggnn lab``."""
     summary = "Train a network on each pair of the BREC benchmark, and count the pairs it tells apart."
-    sub: argparse.ArgumentParser = commands.add_parser(
-        "brec", help=summary, description=summary, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    sub.set_defaults(function=run)
+    sub = console.add_command(commands, "brec", run, summary, EXAMPLES)
     network = sub.add_argument_group("network")
     network.add_argument("--model", choices=("pggnn", "gin", "gcn"), default="pggnn", help="(default: %(default)s)")
     network.add_argument(
@@ -46,7 +44,7 @@ def add_command(commands: Any) -> None:
     network.add_argument("--numbering", choices=("given", "random"), default="given", help="(default: %(default)s)")
     network.add_argument(
         "--numberings", type=int, default=1, metavar="M",
-        help="average the outputs over so many random numberings: M times the work, 1/M of the spread (default: 1)",
+        help="average the outputs over so many random numberings: M times the work, 1/M of the variance (default: 1)",
     )  # fmt: skip
     training = sub.add_argument_group("training; the defaults are those of BREC's own program")
     training.add_argument("--epochs", type=int, default=20, help="most epochs (default: %(default)s)")
@@ -84,13 +82,15 @@ def run(args: argparse.Namespace) -> None:
         model, seed=args.seed, numberings=args.numberings, epochs=args.epochs, lr=args.lr, margin=args.margin
     )
     name = f"{args.model}-s{args.structure}" if args.model == "pggnn" else args.model
-    folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-seed{args.seed}"
+    folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{args.numberings}-seed{args.seed}"
     results = Results(folder, protocol)
     results.run(pairs, protocol, args.data_root, args.device, args.jobs)
     done = results.read()
     outcomes = [done[pair] for pair in sorted(done)]
     write_pages(outcomes, folder)
-    print(f"\n{summarise(outcomes)}\n\nEach pair: {folder}/*.md")
+    print()
+    console.print_table(summarise(outcomes), right={1, 2, 3, 4})
+    print(f"\nEach pair: {folder}/*.md")
 
 
 def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool, families: Sequence[int]) -> list[int]:
@@ -114,8 +114,8 @@ def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool
     return sorted(pair for pair in chosen if not quick or pair % STEP == 0)
 
 
-def summarise(outcomes: Sequence["Outcome"]) -> str:
-    """A table of the families: pairs told apart, of how many, and failures of the reliability check."""
+def summarise(outcomes: Sequence["Outcome"]) -> list[list[str]]:
+    """The rows of a table of the families: pairs told apart, of how many, and failures of the reliability check."""
     from pggnn.data.brec import FAMILIES
 
     rows = [["family", "apart", "of", "unreliable", "seconds"]]
@@ -125,11 +125,7 @@ def summarise(outcomes: Sequence["Outcome"]) -> str:
             apart, unreliable = (sum(flags) for flags in zip(*((o.apart, not o.reliable) for o in here), strict=True))
             seconds = sum(outcome.seconds for outcome in here)
             rows.append([name, str(apart), str(len(here)), str(unreliable), f"{seconds:.0f}"])
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return "\n".join(
-        "  ".join([f"{row[0]:{first}}", *(f"{cell:>{width}}" for cell, width in zip(row[1:], others, strict=True))])
-        for row in rows
-    )
+    return rows
 
 
 def write_pages(outcomes: Sequence["Outcome"], folder: Path) -> None:

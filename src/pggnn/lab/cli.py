@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from pggnn.console import add_command, fill, print_table
+from pggnn.lab import brec
 
 GRAPHS = """
 A graph is given as
@@ -38,6 +39,7 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
     )
+    brec.add_command(commands)
     command(
         "theorems", theorems, "Check the paper's theorems and formulas, one by one; fails if one does not hold.",
         "  pggnn lab theorems",
