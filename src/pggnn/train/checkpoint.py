@@ -59,7 +59,7 @@ class Checkpoint:
             with open(file, "rb") as written:
                 os.fsync(written.fileno())
             if keep is not None and path.exists():
-                _keep(path, keep)
+                keep_as(path, keep)
 
     @classmethod
     def load(cls, path: Path) -> "Checkpoint":
@@ -106,7 +106,8 @@ def load_weights(model: torch.nn.Module, checkpoint: Checkpoint, path: Path) -> 
     model.load_state_dict(checkpoint.weights)
 
 
-def _keep(path: Path, keep: Path) -> None:
+def keep_as(path: Path, keep: Path) -> None:
+    """Lets a file be found under another name too, whatever becomes of the first."""
     with replacing(keep) as file:
         try:
             os.link(path, file)

@@ -106,6 +106,8 @@ def train_member(
             except checkpoint.BadCheckpoint as error:
                 other = "" if resume == "previous" else "; --resume previous goes on from the checkpoint before it"
                 raise ValueError(f"{error}{other}") from None
+            if resume == "previous" and fabric.is_global_zero:  # or the damaged one would take its place
+                checkpoint.keep_as(path, folder / LAST)
         result = training.run(watch)
         if fabric.is_global_zero:
             protocol.save_result(folder, {"seed": member.seed, "fold": member.fold, **result})

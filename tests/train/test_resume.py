@@ -1,0 +1,221 @@
+"""Runs that are killed, really and at any moment, and gone on with: they must end as if left alone."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+
+from pggnn.cli import main
+from pggnn.train import log
+from pggnn.train.checkpoint import Checkpoint
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture
+def start(fit):
+    """Trains in a process that shares what this one has imported; returns its number."""
+
+    def start(config, resume=None, prepare=lambda: None):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                prepare()
+                fit(config, resume)
+                code = 0
+            finally:
+                os._exit(code)
+        return child
+
+    return start
+
+
+def kill(child, seconds):
+    """Kills a process after so long; returns whether it had come to its end before."""
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
+    return not os.WIFSIGNALED(status)
+
+
+def test_killed_again_and_again_at_random_moments(small, fit, start, assert_same):
+    options = {"optim_epochs": 12, "model_dropout": 0.5, "model_numbering": "random", "run_tensorboard": True}
+    alone, killed = small("alone", **options), small("killed", **options)
+    begin = time.monotonic()
+    expected = fit(alone)
+    moments = random.Random(0)
+    duration, kills = time.monotonic() - begin, 0
+    while not kill(start(killed, "last"), moments.uniform(0, 0.7 * duration)):
+        kills += 1
+        if kills == 8:
+            break
+    assert fit(killed, "last") == expected
+    assert kills >= 1
+    assert_same(alone.folder / "seed0", killed.folder / "seed0")
+    assert not list(killed.folder.glob("**/.*")), "what was cut off is still there"
+
+
+def at(function, calls):
+    """Makes a function of ``os`` kill its process, when it is called for the given time."""
+
+    def prepare():
+        real, left = getattr(os, function), [calls]
+
+        def deadly(*args, **kwargs):
+            left[0] -= 1
+            if not left[0]:
+                die()
+            return real(*args, **kwargs)
+
+        setattr(os, function, deadly)
+
+    return prepare
+
+
+def in_half_a_file():
+    """Makes the fourth file of tensors end in its middle, with its process."""
+    real, left = safetensors.torch.save_file, [4]
+
+    def deadly(tensors, path, *args):
+        real(tensors, path, *args)
+        left[0] -= 1
+        if not left[0]:
+            os.truncate(path, os.path.getsize(path) // 2)
+            die()
+
+    safetensors.torch.save_file = deadly
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [in_half_a_file, at("fsync", 1), at("fsync", 4), at("link", 1), *(at("replace", n) for n in (1, 2, 4, 5, 6, 8, 9))],
+)
+def test_killed_while_it_writes(moment, small, start, fit, assert_same):
+    alone, killed = small("alone", optim_epochs=4), small("killed", optim_epochs=4)
+    child = start(killed, prepare=moment)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "it was not killed"
+    for path in killed.folder.glob("*/[blp]*.safetensors"):
+        Checkpoint.load(path)
+    assert fit(killed, "last") == fit(alone)
+    assert_same(alone.folder / "seed0", killed.folder / "seed0")
+
+
+def test_the_one_before_is_used_when_asked(small, fit, assert_same, capsys):
+    alone, damaged = small("alone"), small("damaged")
+    fit(alone)
+    fit(damaged)
+    folder = damaged.folder / "seed0"
+    (folder / "result.json").unlink()
+    (folder / "last.safetensors").write_bytes((folder / "last.safetensors").read_bytes()[:-9])
+    with pytest.raises(ValueError, match="is truncated .* --resume previous goes on from the checkpoint before it"):
+        fit(damaged, "last")
+    fit(damaged, "previous")
+    assert_same(alone.folder / "seed0", folder)
+    assert Checkpoint.load(folder / "previous.safetensors").state["epoch"] == 2, "the damaged one took its place"
+    (folder / "result.json").unlink()
+    (folder / "last.safetensors").unlink()
+    with pytest.raises(ValueError, match="there is no checkpoint at .*last.safetensors; --resume previous goes on"):
+        fit(damaged, "last")
+    fit(damaged, "previous")
+    assert_same(alone.folder / "seed0", folder)
+
+
+def workers(folder):
+    """The processes that train in a folder, as Linux lists them."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if str(folder).encode() in words:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def test_a_sweep_whose_parent_is_killed(small, fit, start, classes, assert_same):
+    options = {"data_name": str(classes), "data_options": {}, "protocol_kind": "folds", "protocol_folds": 2}
+    options |= {"optim_epochs": 60, "model_dropout": 0.5}
+    alone, killed = small("alone", **options), small("killed", run_jobs=2, **options)
+    child = start(killed)
+    folds = [killed.folder / "seed0" / f"fold{fold}" for fold in (0, 1)]
+    while not all(len(log.read(fold)) > 2 for fold in folds):
+        time.sleep(0.05)
+    assert not kill(child, 0)
+    expected = fit(alone)
+    end = time.monotonic() + 30
+    while workers(killed.folder) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not workers(killed.folder), "they train on without their parent"
+    assert not all((fold / "result.json").exists() for fold in folds)
+    assert fit(killed, "last") == expected
+    for fold in (0, 1):
+        assert_same(alone.folder / "seed0" / f"fold{fold}", folds[fold])
+
+
+def command(config, resume):
+    words = [sys.executable, "-m", "pggnn", "train", "--config", str(config.folder.with_suffix(".yaml"))]
+    return [*words, "--run.out", str(config.folder), *(["--resume"] if resume else [])]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sweep", [False, True], ids=["one training", "folds side by side"])
+def test_twenty_random_moments(sweep, small, fit, classes, assert_same):
+    """Ten moments of each kind, over the whole life of the command, its start included."""
+    options = {"optim_epochs": 250, "model_dropout": 0.5}
+    if sweep:
+        options |= {"data_name": str(classes), "data_options": {}, "protocol_kind": "folds", "protocol_folds": 4}
+    alone = small("alone", **options)
+    expected = fit(alone)
+    moments, kills, rounds = random.Random(1), 0, 0
+    while kills < 10:
+        killed = small(f"killed{rounds}", run_jobs=2, **options)
+        rounds += 1
+        text = (alone.folder / "config.yaml").read_text().replace("jobs: 1", "jobs: 2")
+        killed.folder.with_suffix(".yaml").write_text(text)
+        ended = False
+        while not ended:
+            begin = time.monotonic()
+            process = subprocess.Popen(
+                command(killed, True), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            try:
+                out, _ = process.communicate(timeout=moments.uniform(1, 25) if kills < 10 else None)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out, _ = process.communicate()
+                kills += 1
+                done = [len(log.read(path.parent)) for path in sorted(killed.folder.glob("**/log.jsonl"))]
+                print(f"kill {kills}: after {time.monotonic() - begin:.1f} s, epochs {done}", flush=True)
+            else:
+                assert process.returncode == 0, out
+                ended = True
+        assert fit(killed, "last") == expected
+        for result in alone.folder.glob("**/result.json"):
+            assert_same(result.parent, killed.folder / result.parent.relative_to(alone.folder))
+        print(f"run {rounds}: bitwise as the one left alone, after {kills} kills in all", flush=True)
+
+
+def test_resume_from_the_command_line(small, fit, capsys):
+    config = small()
+    fit(config)
+    words = ["train", "--config", str(config.folder / "config.yaml")]
+    assert main(words) == 2
+    assert "holds a run already: go on with --resume, or choose another folder by --run.out" in capsys.readouterr().err
+    assert main([*words, "--resume", "--optim.epochs", "4"]) == 0
+    assert len(log.read(config.folder / "seed0")) == 4
+    assert main([*words, "--resume", "--model.hidden", "5"]) == 2
+    assert "holds a run with other options: model.hidden: 5, not 4" in capsys.readouterr().err
