@@ -120,14 +120,14 @@ def test_the_one_before_is_used_when_asked(small, fit, assert_same, capsys):
     folder = damaged.folder / "seed0"
     (folder / "result.json").unlink()
     (folder / "last.safetensors").write_bytes((folder / "last.safetensors").read_bytes()[:-9])
-    with pytest.raises(ValueError, match="is truncated .* --resume previous goes on from the checkpoint before it"):
+    with pytest.raises(ValueError, match=r"is truncated .* --resume previous goes on from the checkpoint before it"):
         fit(damaged, "last")
     fit(damaged, "previous")
     assert_same(alone.folder / "seed0", folder)
     assert Checkpoint.load(folder / "previous.safetensors").state["epoch"] == 2, "the damaged one took its place"
     (folder / "result.json").unlink()
     (folder / "last.safetensors").unlink()
-    with pytest.raises(ValueError, match="there is no checkpoint at .*last.safetensors; --resume previous goes on"):
+    with pytest.raises(ValueError, match=r"there is no checkpoint at .*last.safetensors; --resume previous goes on"):
         fit(damaged, "last")
     fit(damaged, "previous")
     assert_same(alone.folder / "seed0", folder)
