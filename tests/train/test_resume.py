@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-import safetensors.torch
 
 from pggnn.cli import main
 from pggnn.train import log
@@ -85,17 +84,16 @@ def at(function, calls):
 
 
 def in_half_a_file():
-    """Makes the fourth file of tensors end in its middle, with its process."""
-    real, left = safetensors.torch.save_file, [4]
+    """Makes the fourth checkpoint end in its middle, with its process."""
+    left = [4]
 
-    def deadly(tensors, path, *args):
-        real(tensors, path, *args)
+    def deadly(file):
         left[0] -= 1
         if not left[0]:
-            os.truncate(path, os.path.getsize(path) // 2)
+            os.ftruncate(file, os.fstat(file).st_size // 2)
             die()
 
-    safetensors.torch.save_file = deadly
+    os.fsync = deadly
 
 
 @pytest.mark.parametrize(
@@ -166,47 +164,40 @@ def test_a_sweep_whose_parent_is_killed(small, fit, start, classes, assert_same)
         assert_same(alone.folder / "seed0" / f"fold{fold}", folds[fold])
 
 
-def command(config, resume):
-    words = [sys.executable, "-m", "pggnn", "train", "--config", str(config.folder.with_suffix(".yaml"))]
-    return [*words, "--run.out", str(config.folder), *(["--resume"] if resume else [])]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("sweep", [False, True], ids=["one training", "folds side by side"])
 def test_twenty_random_moments(sweep, small, fit, classes, assert_same):
-    """Ten moments of each kind, over the whole life of the command, its start included."""
-    options = {"optim_epochs": 250, "model_dropout": 0.5}
+    """Ten moments of each kind, some while the command starts, most while it trains."""
+    options = {"optim_epochs": 300, "model_dropout": 0.5}
     if sweep:
         options |= {"data_name": str(classes), "data_options": {}, "protocol_kind": "folds", "protocol_folds": 4}
-    alone = small("alone", **options)
+    alone, killed = small("alone", **options), small("killed", run_jobs=2, **options)
     expected = fit(alone)
-    moments, kills, rounds = random.Random(1), 0, 0
-    while kills < 10:
-        killed = small(f"killed{rounds}", run_jobs=2, **options)
-        rounds += 1
-        text = (alone.folder / "config.yaml").read_text().replace("jobs: 1", "jobs: 2")
-        killed.folder.with_suffix(".yaml").write_text(text)
-        ended = False
-        while not ended:
-            begin = time.monotonic()
-            process = subprocess.Popen(
-                command(killed, True), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
-            try:
-                out, _ = process.communicate(timeout=moments.uniform(1, 25) if kills < 10 else None)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                out, _ = process.communicate()
-                kills += 1
-                done = [len(log.read(path.parent)) for path in sorted(killed.folder.glob("**/log.jsonl"))]
-                print(f"kill {kills}: after {time.monotonic() - begin:.1f} s, epochs {done}", flush=True)
-            else:
-                assert process.returncode == 0, out
-                ended = True
-        assert fit(killed, "last") == expected
-        for result in alone.folder.glob("**/result.json"):
-            assert_same(result.parent, killed.folder / result.parent.relative_to(alone.folder))
-        print(f"run {rounds}: bitwise as the one left alone, after {kills} kills in all", flush=True)
+    text = (alone.folder / "config.yaml").read_text().replace("jobs: 1", "jobs: 2")
+    killed.folder.with_suffix(".yaml").write_text(text)
+    words = [sys.executable, "-m", "pggnn", "train", "--config", str(killed.folder.with_suffix(".yaml")), "--resume"]
+    words += ["--run.out", str(killed.folder)]
+    moments = random.Random(1)
+
+    def epochs():
+        return [len(log.read(path.parent)) for path in sorted(killed.folder.glob("**/log.jsonl"))]
+
+    for number in range(1, 11):
+        before, begin = epochs(), time.monotonic()
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if number % 4:
+            while epochs() <= before and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(moments.uniform(0, 1.5))
+        else:
+            time.sleep(moments.uniform(0, 10))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL, "it had ended"
+        print(f"kill {number}: {time.monotonic() - begin:.1f} s after its start, epochs {before} to {epochs()}")
+    assert fit(killed, "last") == expected
+    for result in alone.folder.glob("**/result.json"):
+        assert_same(result.parent, killed.folder / result.parent.relative_to(alone.folder))
+    print("ended bitwise as the one left alone")
 
 
 def test_resume_from_the_command_line(small, fit, capsys):

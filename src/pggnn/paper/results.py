@@ -9,14 +9,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.data.schema import Schema
+from pggnn.data.graphs import Graphs
 from pggnn.files import replacing
 from pggnn.paper.expected import Figure, published
 from pggnn.paper.tables import TABLES, Options, runs
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, Config
 from pggnn.train.progress import Bars
-from pggnn.train.run import ENVIRONMENT, conclude, load_graphs, missing, prepare, train_side_by_side
+from pggnn.train.run import ENVIRONMENT, check, conclude, load_graphs, missing, prepare, train_side_by_side
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,12 @@ def reproduce(
     }
     if not configs:
         raise ValueError(f"{name} has no row or column {only!r}")
-    schemas: dict[str, Schema] = {}
+    known: dict[str, Graphs] = {}
     for config in configs.values():
         data = json.dumps([config.data.name, config.data.options])
-        schemas[data] = schemas.get(data) or load_graphs(config).schema
-        prepare(config, schemas[data], "last" if (config.folder / FILE).exists() else None)
+        graphs = known[data] = known.get(data) or load_graphs(config)
+        check(config, graphs)
+        prepare(config, graphs.schema, "last" if (config.folder / FILE).exists() else None)
     todo = [(config, member) for config in configs.values() for member in missing(config)]
     if todo:
         console.print(f"{name}: {len(todo)} trainings to do, {jobs} at once, in {out}")

@@ -37,8 +37,7 @@ class Checkpoint:
 
     def save(self, path: Path, keep: Path | None = None) -> None:
         """Writes the file; the one that was there moves to ``keep``."""
-        from safetensors import SafetensorError
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         tensors = {f"model.{name}": value for name, value in self.weights.items()}
         plain: dict[str, Any] = {}
@@ -51,13 +50,16 @@ class Checkpoint:
         tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         said = {"format": FORMAT, "state": self.state, "groups": self.optimizer.get("param_groups"), "plain": plain}
         text = json.dumps(said)
-        with replacing(path) as file:
+        content = save(tensors, {"pggnn": text, "checksum": _checksum(text, tensors)})
+        with replacing(path) as unfinished:
             try:
-                save_file(tensors, file, {"pggnn": text, "checksum": _checksum(text, tensors)})
-            except SafetensorError as error:  # a full disk, for instance
-                raise OSError(f"{path} could not be written ({error}); the checkpoint before it is intact") from None
-            with open(file, "rb") as written:
-                os.fsync(written.fileno())
+                with open(unfinished, "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:  # a full disk, for instance
+                reason = f"could not be written ({error.strerror}); the checkpoint before it is intact"
+                raise OSError(f"{path} {reason}") from None
             if keep is not None and path.exists():
                 keep_as(path, keep)
 

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ from pggnn.files import replacing, unfinished
 from pggnn.train import checkpoint, log, protocol
 from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.distributed import is_main, processes
+from pggnn.train.models import build
 from pggnn.train.options import load
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
@@ -59,6 +61,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     graphs = load_graphs(config)
     task = Task(graphs.schema, config.optim.loss)
     main = is_main()
+    check(config, graphs)
     if main:
         prepare(config, graphs.schema, resume)
     todo = [(config, member) for member in missing(config)]
@@ -73,6 +76,14 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
                 train_member(config, member, storage, fabric, resume, bar)
                 bar.finish()
     return conclude(config, main)
+
+
+def check(config: Config, graphs: Graphs) -> None:
+    """Finds what is wrong with a run before there is a folder for it."""
+    if _uses_gpu(config) and not torch.cuda.is_available():
+        raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
+    protocol.parts(config, graphs, protocol.members(config)[0])
+    build(config.model, graphs.schema)
 
 
 def conclude(config: Config, write: bool = True) -> Summary:
@@ -126,7 +137,14 @@ def missing(config: Config) -> list[Member]:
 
 def load_graphs(config: Config) -> Graphs:
     """The graphs of a run."""
-    return Graphs.of(catalogue.load(config.data.name, config.data.root, **config.data.options))
+    data = config.data
+    try:
+        return Graphs.of(catalogue.load(data.name, data.root, **data.options))
+    except TypeError as error:
+        wrong = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if wrong is None:
+            raise
+        raise ValueError(f"data.options: {data.name} has no option {wrong[1]}") from None
 
 
 def side_by_side(config: Config) -> int:
@@ -140,8 +158,6 @@ def make_fabric(config: Config) -> "Fabric":
     from lightning.fabric import Fabric
 
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
-    if config.run.device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
     if config.run.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
@@ -177,7 +193,12 @@ def _uses_gpu(config: Config) -> bool:
 def prepare(config: Config, schema: Schema, resume: str | None) -> None:
     """Makes the folder of a new run, or checks that the one there is this run."""
     folder = config.folder
-    if (folder / FILE).exists():
+    kept = any(folder.glob("**/*.safetensors"))
+    if (folder / FILE).exists() and not kept:  # nothing is lost if it begins anew, unless it has just begun
+        for lock in folder.glob("**/lock"):
+            with _locked(lock.parent, True):
+                pass
+    elif (folder / FILE).exists():
         if resume is None:
             raise ValueError(
                 f"{folder} holds a run already: go on with --resume, or choose another folder by --run.out"

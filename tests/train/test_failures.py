@@ -1,0 +1,253 @@
+"""What goes wrong is said in one clear line, with an exit code that is not 0, and spoils no checkpoint."""
+
+import fcntl
+import json
+import os
+import resource
+import signal
+import sys
+import time
+
+import pytest
+
+from pggnn.cli import main
+from pggnn.train import log, run
+from pggnn.train.checkpoint import Checkpoint
+from pggnn.train.config import save
+
+ER = ["--data.name", "ER", "--data.options", "{seed: 0, graphs: 24}", "--run.device", "cpu", "--run.jobs", "1"]
+ER += ["--model.hidden", "4", "--model.layers", "1", "--optim.epochs", "2", "--run.tensorboard", "false"]
+
+
+@pytest.fixture
+def refused(capsys):
+    """Runs a command that must fail; returns its one line."""
+
+    def refused(*arguments):
+        capsys.readouterr()
+        assert main([str(argument) for argument in arguments]) == 2
+        lines = [line for line in capsys.readouterr().err.splitlines() if " epoch " not in line]
+        assert len(lines) == 1, lines
+        assert lines[0].startswith("pggnn: error: ")
+        return lines[0]
+
+    return refused
+
+
+def epochs(folder):
+    """The epochs of the last checkpoint and of the one before, which must both be whole."""
+    return [Checkpoint.load(folder / f"{name}.safetensors").state["epoch"] for name in ("last", "previous")]
+
+
+def write(path, *graphs):
+    path.write_text("".join(json.dumps(graph) + "\n" for graph in graphs))
+    return str(path)
+
+
+def graph(**more):
+    return {"num_nodes": 2, "edges": [[0, 1]]} | more
+
+
+def test_what_is_missing_or_does_not_fit(refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PGGNN_DATA", raising=False)
+    small = ["--optim.epochs", 1, "--run.out", "run", "--run.jobs", 1, "--run.tensorboard", "false"]
+    few = write(tmp_path / "few.jsonl", graph(y=1), graph(y=0))
+    bare = write(tmp_path / "bare.jsonl", *[graph()] * 20)
+    values = write(tmp_path / "values.jsonl", *[graph(y=0.5)] * 20)
+    one_class = write(tmp_path / "classes.jsonl", *[graph(y=i % 2) for i in range(8)])
+    for options, message in (
+        (["--data.name", "ZINC"], "data/zinc/zinc12k.npz is not there; put the file there"),
+        (["--data.name", "nowhere.jsonl"], "no data set or file is named 'nowhere.jsonl'"),
+        (["--data.name", few], "2 graphs are too few to train, validate and test on"),
+        (["--data.name", bare], "the graphs have no targets y to learn"),
+        (["--data.name", values, "--protocol.kind", "folds"], "cross-validation is stratified by the classes"),
+        (["--data.name", values, "--protocol.kind", "splits"], "these graphs have no split train and val and test"),
+        (["--data.name", one_class, "--protocol.kind", "folds"], "10 folds cannot be made"),
+        (["--data.name", values, "--optim.loss", "bce"], "optim.loss bce does not fit regression: choose mse or mae"),
+        (["--data.name", values, "--model.edge_features", "true"], "the edges of this data set have no features"),
+        (["--data.name", values, "--data.options", "{sheep: 3}"], "values.jsonl has no option sheep"),
+    ):
+        assert message in refused("train", *options, *small)
+        assert not (tmp_path / "run").exists(), "the folder of a run that cannot be"
+
+
+@pytest.mark.skipif("__import__('torch').cuda.is_available()", reason="there is a GPU")
+def test_a_gpu_that_is_not_there(refused, tmp_path):
+    said = refused("train", *ER, "--run.device", "cuda", "--run.out", tmp_path / "run")
+    assert "run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto" in said
+
+
+def test_folders_that_cannot_be_used(refused, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / ".hidden").touch()
+    assert "is not empty and holds no run" in refused("train", *ER, "--run.out", tmp_path / "full")
+    assert os.listdir(tmp_path / "full") == [".hidden"]
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "run"):
+        assert "file" in refused("train", *ER, "--run.out", place)
+    for place in ("/proc/nothing/run", "/dev/null/run"):
+        assert place in refused("train", *ER, "--run.out", place)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_one_may_not_write_to(refused, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert "cannot be written: Permission denied" in refused("train", *ER, "--run.out", tmp_path / "closed" / "run")
+
+
+def test_a_folder_in_use(small, fit, refused, monkeypatch):
+    monkeypatch.setattr(run, "PATIENCE", 0.5)
+    config = small()
+    fit(config)
+    again = ["train", "--config", config.folder / "config.yaml", "--resume", "--optim.epochs", 4]
+    with open(config.folder / "seed0" / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "is in use: another process trains there" in refused(*again)
+    assert epochs(config.folder / "seed0") == [3, 2]
+    assert main([str(word) for word in again]) == 0
+
+
+@pytest.mark.parametrize("name", ["last.safetensors", "best.safetensors", "log.jsonl", "result.json"])
+def test_a_disk_that_is_full(name, small, fit, assert_same, tmp_path):
+    alone, full = small("alone"), small("full")
+    fit(alone)
+    save(full, tmp_path)
+    sizes = {file.name: file.stat().st_size for file in (alone.folder / "seed0").iterdir()}
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.dup2(write, 2)
+            stream = os.fdopen(2, "w", buffering=1)
+            sys.stderr = stream
+            _limit(name, sizes)
+            os._exit(main(["train", "--config", str(tmp_path / "config.yaml")]))
+        finally:
+            os._exit(99)
+    os.close(write)
+    with os.fdopen(read) as said:
+        error = [line for line in said if " epoch " not in line]
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    assert len(error) == 1, error
+    assert name in error[0]
+    assert "No space left" in error[0] or "File too large" in error[0]
+    folder = full.folder / "seed0"
+    for path in folder.glob("*.safetensors"):
+        Checkpoint.load(path)
+    assert not list(folder.glob(".*"))
+    fit(full, "last")
+    assert_same(alone.folder / "seed0", folder)
+
+
+def _limit(name, sizes):
+    """Makes writing fail as on a full disk: by the system's limit on sizes where the file is the largest."""
+    if name in ("last.safetensors", "log.jsonl"):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        if name == "log.jsonl":
+            real = log.Log.write
+
+            def write(self, record):
+                if record["epoch"] == 2:
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (os.fstat(self._file.fileno()).st_size + 20,) * 2)
+                real(self, record)
+
+            log.Log.write = write
+        else:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[name] - 100,) * 2)
+        return
+    replace = os.replace
+
+    def fail(source, target):
+        if str(target).endswith(name):
+            raise OSError(28, "No space left on device")
+        return replace(source, target)
+
+    os.replace = fail
+
+
+@pytest.mark.parametrize("options", [{}, {"optim_clip": 1.0}, {"run_precision": "bf16"}])
+def test_a_loss_that_is_no_number(options, small, fit, tmp_path):
+    config = small(optim_lr=1e30, **options)
+    with pytest.raises(ValueError, match=r"(loss became|weights are no longer finite).*; try a lower --optim.lr"):
+        fit(config)
+    for path in (config.folder / "seed0").glob("*.safetensors"):
+        assert all(value.isfinite().all() for value in Checkpoint.load(path).weights.values())
+    assert not list(config.folder.glob("**/*.safetensors"))
+    fit(small(optim_lr=0.001, **options))  # the folder can be used as it is
+
+
+def test_what_was_good_before_the_loss_broke_is_kept(small, fit, monkeypatch):
+    config = small()
+    fit(config)
+    from pggnn.train import task
+
+    monkeypatch.setattr(task.Task, "loss", lambda *args: (args[1] * float("nan")).sum())
+    with pytest.raises(ValueError, match=r"the loss became nan in epoch 4; the checkpoint of epoch 3 is .*last.safet"):
+        fit(small(optim_epochs=5), "last")
+    assert epochs(config.folder / "seed0") == [3, 2]
+    monkeypatch.undo()
+    fit(small(optim_epochs=5), "last")
+    assert epochs(config.folder / "seed0") == [5, 4]
+
+
+def test_a_checkpoint_of_another_network(small, fit, refused):
+    one, other = small("one"), small("other", model_hidden=5)
+    fit(one)
+    fit(other)
+    strange = (other.folder / "seed0" / "last.safetensors").read_bytes()
+    (one.folder / "seed0" / "last.safetensors").write_bytes(strange)
+    (one.folder / "seed0" / "best.safetensors").write_bytes(strange)
+    (one.folder / "seed0" / "result.json").unlink()
+    said = refused("train", "--config", one.folder / "config.yaml", "--resume")
+    assert "is of another network" in said
+    assert "use the model options that the run was made with" in said
+    assert "is of another network" in refused("evaluate", one.folder)
+    assert (one.folder / "seed0" / "last.safetensors").read_bytes() == strange
+    fit(one, "previous")
+
+
+def test_evaluate_and_predict_without_a_run(small, fit, refused, tmp_path):
+    assert "is not the folder of a run" in refused("evaluate", tmp_path)
+    config = small(optim_epochs=1)
+    fit(config)
+    assert "must end in .csv or .jsonl" in refused("predict", config.folder, "ER", "--out", tmp_path / "a.txt")
+
+
+def test_control_c_names_the_checkpoint_and_how_to_go_on(small, fit, assert_same, tmp_path):
+    alone, stopped = small("alone", optim_epochs=20), small("stopped", optim_epochs=20)
+    save(stopped, tmp_path)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.dup2(write, 2)
+            sys.stderr = os.fdopen(2, "w", buffering=1)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            os._exit(main(["train", "--config", str(tmp_path / "config.yaml")]))
+        finally:
+            os._exit(99)
+    os.close(write)
+    while len(log.read(stopped.folder / "seed0")) < 2:
+        time.sleep(0.01)
+    os.kill(child, signal.SIGINT)
+    with os.fdopen(read) as said:
+        last = [*said][-1]
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+    path = stopped.folder / "seed0" / "last.safetensors"
+    assert last == (
+        f"pggnn: interrupted: the checkpoint of the last whole epoch is {path}; "
+        "to go on, give the same command with --resume\n"
+    )
+    assert fit(stopped, "last") == fit(alone)
+    assert_same(alone.folder / "seed0", stopped.folder / "seed0")
+
+
+def test_a_fold_that_fails_ends_the_sweep(small, fit, classes, monkeypatch):
+    config = small(
+        data_name=str(classes), data_options={}, protocol_kind="folds", protocol_folds=2, run_jobs=2, optim_lr=1e30
+    )
+    begin = time.monotonic()
+    with pytest.raises(ValueError, match=r"seed0/fold[01]: .*(loss became|no longer finite)"):
+        fit(config)
+    assert time.monotonic() - begin < 120
