@@ -1,0 +1,155 @@
+"""Several processes that train one network get what one process gets."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from torch import distributed
+
+from pggnn.train import log
+from pggnn.train.checkpoint import Checkpoint
+from pggnn.train.config import save
+from pggnn.train.distributed import SharedBatchNorm
+from pggnn.train.protocol import load_result
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and gloo")
+
+
+@pytest.fixture
+def together(tmp_path):
+    """Runs a function of rank and number of processes in so many of them, as ``torchrun`` would start them."""
+
+    def together(function, processes):
+        with socket.socket() as free:
+            free.bind(("localhost", 0))
+            port = free.getsockname()[1]
+        children = []
+        for rank in range(processes):
+            children.append(os.fork())
+            if children[-1] == 0:
+                code = 1
+                try:
+                    os.environ |= {
+                        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(processes), "NODE_RANK": "0",
+                        "GROUP_RANK": "0", "LOCAL_WORLD_SIZE": str(processes), "MASTER_ADDR": "localhost",
+                        "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "test",
+                    }  # fmt: skip
+                    function(rank, processes)
+                    code = 0
+                finally:
+                    os._exit(code)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        assert codes == [0] * processes
+
+    return together
+
+
+def assert_equal_to(alone, shared):
+    """Losses and metrics of each epoch, and the last weights, are those of one process."""
+    ours, theirs = log.read(shared), log.read(alone)
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.keys() == other.keys()
+        for key in one.keys() - {"seconds"}:
+            assert one[key] == pytest.approx(other[key], rel=1e-5, abs=1e-5), (one, other)
+    mine, single = (Checkpoint.load(folder / "last.safetensors").weights for folder in (shared, alone))
+    for name, value in mine.items():
+        torch.testing.assert_close(value, single[name], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("processes", "options"),
+    [
+        (2, {}),
+        (3, {"optim_batch_size": 3, "optim_sampling": "draws"}),
+        # GIN's biases before a norm have no gradient but rounding errors, which Adam blows up in float32
+        (2, {"model_name": "gin", "run_precision": "64"}),
+    ],
+    ids=["two", "three, draws", "gin"],
+)
+def test_losses_of_nodes(processes, options, small, fit, together):
+    alone, shared = small("alone", **options), small("shared", **options)
+    expected = fit(alone)
+    together(lambda *_: fit(shared), processes)
+    assert_equal_to(alone.folder / "seed0", shared.folder / "seed0")
+    assert load_result(shared.folder / "seed0")["test"] == pytest.approx(expected.mean, abs=1e-5)
+
+
+def test_metrics_are_those_of_the_whole_set(small, fit, together, classes):
+    # 18 training graphs in batches of 17: the last leaves one process without a graph
+    options = {"data_name": str(classes), "data_options": {}, "protocol_kind": "nested", "protocol_folds": 2}
+    options |= {"optim_batch_size": 17, "model_edge_features": True}
+    alone, shared = small("alone", **options), small("shared", **options)
+    summaries = [fit(alone)]
+    together(lambda *_: fit(shared), 2)
+    summaries.append(fit(shared, "last"))
+    assert summaries[0].each == pytest.approx(summaries[1].each)
+    for fold in ("fold0", "fold1"):
+        assert_equal_to(alone.folder / "seed0" / fold, shared.folder / "seed0" / fold)
+
+
+@pytest.mark.parametrize("sizes", [(5, 3), (4, 0), (1, 1), (2, 6, 0)])
+def test_norms_are_shared(sizes, together, tmp_path):
+    rows = torch.randn(sum(sizes), 4)
+    target = torch.randn(sum(sizes), 4)
+    norm = torch.nn.BatchNorm1d(4)
+    x = rows.clone().requires_grad_()
+    out = norm(x)
+    (out * target).sum().backward()
+
+    def share(rank, processes):
+        distributed.init_process_group("gloo", f"file://{tmp_path}/meeting", rank=rank, world_size=processes)
+        shared = SharedBatchNorm(4)
+        part = rows.split(list(sizes))[rank].clone().requires_grad_()
+        found = shared(part)
+        (found * target.split(list(sizes))[rank]).sum().backward()
+        torch.testing.assert_close(found, out.split(list(sizes))[rank])
+        torch.testing.assert_close(part.grad, x.grad.split(list(sizes))[rank], rtol=1e-4, atol=1e-5)
+        for parameter, single in zip(shared.parameters(), norm.parameters(), strict=True):
+            distributed.all_reduce(parameter.grad)
+            torch.testing.assert_close(parameter.grad, single.grad)
+        for name, buffer in shared.named_buffers():
+            torch.testing.assert_close(buffer, norm.state_dict()[name])
+        torch.testing.assert_close(shared.eval()(part), norm.eval()(part))
+
+    together(share, len(sizes))
+
+
+def torchrun(config, *more):
+    """Starts two processes that train what the config says."""
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "pggnn"]
+    words += ["train", "--config", str(config), *more]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def children(parent):
+    """The processes that a process has started."""
+    with open(f"/proc/{parent}/task/{parent}/children") as file:
+        return [int(number) for number in file.read().split()]
+
+
+def test_torchrun_with_a_worker_that_is_killed(small, fit, tmp_path):
+    alone, shared = small("alone", optim_epochs=60), small("shared", optim_epochs=60)
+    expected = fit(alone)
+    save(shared, tmp_path)
+    folder = shared.folder / "seed0"
+    job = torchrun(tmp_path / "config.yaml")
+    while len(log.read(folder)) < 2 and job.poll() is None:
+        time.sleep(0.01)
+    victim = children(job.pid)[-1]
+    os.kill(victim, signal.SIGKILL)
+    out, _ = job.communicate(timeout=120)
+    assert job.returncode != 0, out
+    assert str(victim) in out, "the job does not say which process died"
+    assert not (folder / "result.json").exists()
+    assert Checkpoint.load(folder / "last.safetensors").state["epoch"] >= 1
+    job = torchrun(tmp_path / "config.yaml", "--resume")
+    out, _ = job.communicate(timeout=240)
+    assert job.returncode == 0, out
+    assert out.count(f"{shared.folder}: MAE {expected}") == 1, "one process speaks for all"
+    assert_equal_to(alone.folder / "seed0", folder)
