@@ -1,18 +1,29 @@
 """What the README shows must run."""
 
+import csv
+import json
 import re
+import shlex
+from itertools import accumulate
 from pathlib import Path
 
 import torch
 
 from pggnn import PGGNN
+from pggnn.cli import main
 from pggnn.testing import DEGREES, random_graph
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
+def code(language, section):
+    """The blocks of code in a section."""
+    text = README.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
 def test_code_runs():
-    net, plan = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (net,), (plan,) = (code("python", section) for section in ("Ten lines", "For speed"))
     x, edge_index, batch = torch.randn(len(DEGREES), 16), random_graph(), torch.zeros(len(DEGREES), dtype=torch.long)
     names: dict = {}
     exec(net, names)
@@ -26,3 +37,43 @@ def test_code_runs():
 def test_files_it_shows_exist():
     for path in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
         assert (Path(__file__).parent.parent / path).exists(), path
+
+
+def write_tu(graphs, folder):
+    """Writes graphs with labelled nodes in TU's format, which counts from 1."""
+    folder.mkdir()
+    starts = [0, *accumulate(graph.num_nodes for graph in graphs)]
+    lines = {
+        "A": [f"{u + first + 1}, {v + first + 1}" for graph, first in zip(graphs, starts, strict=False)
+              for u, v in graph.edge_index.t().tolist()],
+        "graph_indicator": [i for i, graph in enumerate(graphs, start=1) for _ in range(graph.num_nodes)],
+        "graph_labels": [int(graph.y) for graph in graphs],
+        "node_labels": [label for graph in graphs for label in graph.x.tolist()],
+    }  # fmt: skip
+    for name, values in lines.items():
+        (folder / f"{folder.name}_{name}.txt").write_text("".join(f"{value}\n" for value in values))
+
+
+def test_own_graphs_in_two_minutes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PGGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    section = "Your own graphs in two minutes"
+    (make,), names = code("python", section), {}
+    exec(make, names)
+    write_tu(names["graphs"], tmp_path / "rings")
+    for commands in code("sh", section):
+        for line in commands.splitlines():
+            assert main(shlex.split(line)[1:]) == 0, line
+        out = capsys.readouterr().out
+        assert "task           graph classification, 2 classes" in out
+        accuracy = float(re.search(r"accuracy ([\d.]+) %", out)[1])
+        assert accuracy >= 90
+        assert f"{accuracy / 100:.4f}" in out.split("macro F1")[1], "evaluate says the same"
+        assert "500 predictions" in out
+    with open("predictions.csv") as file:
+        answers = [int(row["prediction"]) for row in csv.DictReader(file)]
+    others = [json.loads(line)["prediction"] for line in Path("predictions.jsonl").read_text().splitlines()]
+    truth = [int(graph.y) for graph in names["graphs"]]
+    for found in (answers, others):
+        assert sum(one == other for one, other in zip(found, truth, strict=True)) > 450
