@@ -77,7 +77,8 @@ class Training:
         scorer = Scorer(self.network, config.model.edge_features)
         self.adam = torch.optim.AdamW(
             scorer.parameters(), optim.lr, weight_decay=optim.weight_decay,
-            fused=True, capturable=fabric.device.type == "cuda",
+            fused=config.run.precision != "16" or optim.clip is None,  # or gradients are unscaled too late to clip them
+            capturable=fabric.device.type == "cuda",
         )  # fmt: skip
         self.scorer, self.optimizer = fabric.setup(scorer, self.adam)
         self.schedule = Schedule(self.adam, optim, self.task.maximise and parts.val is not None)
