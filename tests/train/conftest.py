@@ -34,7 +34,10 @@ def surroundings(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGGNN_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("OMP_NUM_THREADS", "1")
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # a process that is forked from one with more may wait for them for ever
         yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture
