@@ -1,7 +1,7 @@
 """``PGGNN``: the paper's network for node-level and graph-level tasks, and the frame it shares with its rivals."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.typing import OptTensor
 
 from pggnn.nn.conv import PGConv
-from pggnn.nn.norm import masked_norm
+from pggnn.nn.norm import normalised
 from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
@@ -87,8 +87,7 @@ class Network(torch.nn.Module):
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
         total = self._score(0, x, batch, batch_size)
         for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True), start=1):
-            x = conv(x, plan, edge_attr)
-            x = (norm(x) if real is None else masked_norm(cast(torch.nn.BatchNorm1d, norm.module), x, real)).relu()
+            x = normalised(norm, conv(x, plan, edge_attr), real).relu()
             total = total + self._score(layer, x, batch, batch_size)
         return total
 

@@ -1,24 +1,31 @@
 """Batch normalisation over some of the rows."""
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor
+from torch_geometric.typing import OptTensor
+
+
+def normalised(norm: torch.nn.Module, x: Tensor, real: OptTensor) -> Tensor:
+    """What PyG's ``BatchNorm`` makes of ``x``, with statistics of its ``real`` rows only, if not all are."""
+    if real is None or not norm.training:
+        return norm(x)
+    return masked_norm(cast(torch.nn.BatchNorm1d, norm.module), x, real)
 
 
 def masked_norm(
-    norm: torch.nn.BatchNorm1d, x: Tensor, real: Tensor | None, total: Callable[[Tensor], Tensor] = lambda part: part
+    norm: torch.nn.BatchNorm1d, x: Tensor, real: OptTensor, total: Callable[[Tensor], Tensor] = lambda part: part
 ) -> Tensor:
-    """What ``norm`` makes of ``x`` of shape ``[N, C]`` where only its ``real`` rows count.
+    """What ``norm`` makes of ``x`` of shape ``[N, C]`` in training where only its ``real`` rows count.
 
     Args:
-        norm: The module whose weights and running statistics are used; they are updated in training.
+        norm: The module whose weights and running statistics are used and updated.
         x: All rows; those that do not count are normalised too.
         real: ``[N]`` which rows count; None for all.
         total: Adds up what each of several processes has.
     """
-    if not norm.training:
-        return norm(x)
     wide = x.float() if x.dtype in (torch.half, torch.bfloat16) else x
     rows = wide.new_ones(wide.size(0), 1) if real is None else real.to(wide.dtype).unsqueeze(-1)
     count = total(rows.sum(0))

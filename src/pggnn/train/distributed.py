@@ -7,6 +7,8 @@ from torch import Tensor, distributed
 from torch.distributed.nn.functional import all_reduce
 from torch_geometric.nn.norm import BatchNorm
 
+from pggnn.nn.norm import masked_norm
+
 
 def processes() -> tuple[int, int]:
     """Number of processes that ``torchrun`` has started, in all and on this machine; 1 and 1 without it."""
@@ -26,22 +28,7 @@ class SharedBatchNorm(torch.nn.BatchNorm1d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalises ``x`` of shape ``[N, C]``."""
-        if not self.training:
-            return super().forward(x)
-        wide = x.float() if x.dtype in (torch.half, torch.bfloat16) else x
-        count = all_reduce(wide.new_full((1,), wide.size(0)))
-        mean = all_reduce(wide.sum(0)) / count
-        centred = wide - mean
-        variance = all_reduce(centred.square().sum(0)) / count
-        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
-            with torch.no_grad():
-                self.num_batches_tracked += 1
-                momentum = self.momentum if self.momentum is not None else 1 / float(self.num_batches_tracked)
-                self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
-                unbiased = variance * count / (count - 1).clamp(min=1)
-                self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
-        out = centred * torch.rsqrt(variance + self.eps)
-        return (out * self.weight + self.bias).to(x.dtype) if self.affine else out.to(x.dtype)
+        return masked_norm(self, x, None, all_reduce) if self.training else super().forward(x)
 
 
 def share_norms(module: torch.nn.Module) -> torch.nn.Module:

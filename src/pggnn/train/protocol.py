@@ -90,7 +90,7 @@ def parts(config: Config, graphs: Graphs, member: Member) -> Parts:
 def _fold(config: Config, graphs: Graphs, member: Member) -> Parts:
     if graphs.schema.level != "graph" or graphs.schema.task != "classification":
         raise ValueError("cross-validation is stratified by the classes of graphs, which these have not")
-    y = graphs.graph["y"].view(-1)
+    y = graphs.graph["y"].view(-1).cpu()
     fold = member.fold or 0
     train, test = stratified_folds(y, member.seed, config.protocol.folds)[fold]
     if config.protocol.kind == "folds":
