@@ -40,8 +40,8 @@ def find(file: str, root: str | Path | None = None) -> Path:
     path = data_root(root) / file
     if not path.exists():
         raise FileNotFoundError(
-            f"{path} is not there; put the file there, or name the folder that has {file} with --data-root or "
-            "PGGNN_DATA (pggnn data list shows the files and where they come from)"
+            f"{path} is not there; put the file there, or name the folder that has {file} with --data-root "
+            "(of pggnn train: --data.root) or PGGNN_DATA (pggnn data list shows the files and where they come from)"
         )
     return path
 
