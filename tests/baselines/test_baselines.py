@@ -1,0 +1,86 @@
+import pytest
+import torch
+from torch_geometric.nn import GCNConv, GINConv, global_add_pool
+from torch_geometric.utils import erdos_renyi_graph
+
+from pggnn import Plan
+from pggnn.baselines import GCN, GIN
+
+
+@pytest.fixture
+def graph():
+    edge_index = erdos_renyi_graph(20, 0.3)
+    return torch.randn(20, 5), edge_index, torch.randn(edge_index.size(1), 3)
+
+
+@pytest.mark.parametrize("model", [GIN, GCN])
+def test_neighbours_and_nodes_have_no_order(model, graph):
+    x, edge_index, _ = graph
+    network = model(5, 8, 2, num_layers=2, level="node").eval()
+    out = network(x, edge_index)
+    shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
+    torch.testing.assert_close(network(x, shuffled), out)
+    order = torch.randperm(20)
+    place = order.argsort()
+    torch.testing.assert_close(network(x[order], place[edge_index]), out[order])
+
+
+@pytest.mark.parametrize("model", [GIN, GCN])
+def test_a_plan_will_do_and_graphs_do_not_see_each_other(model, graph):
+    x, edge_index, _ = graph
+    network = model(5, 8, 2).eval()
+    alone = network(x, edge_index)
+    torch.testing.assert_close(network(x, Plan.build(edge_index, 20)), alone)
+    twice, batch = torch.cat([edge_index, edge_index + 20], dim=1), torch.arange(2).repeat_interleave(20)
+    torch.testing.assert_close(network(torch.cat([x, x]), twice, batch), alone.repeat(2, 1))
+
+
+def test_the_layers_are_pygs(graph):
+    x, edge_index, _ = graph
+    for model, layer in ((GIN, GINConv), (GCN, GCNConv)):
+        network = model(5, 8, 2, num_layers=1).eval()
+        conv = network.convs[0].conv
+        assert type(conv) is layer
+        hidden = network.norms[0](conv(x, edge_index)).relu()
+        scores = [network.scores[i](global_add_pool(h, None)) for i, h in enumerate((x, hidden))]
+        torch.testing.assert_close(network(x, edge_index), sum(scores))
+
+
+def test_edge_features_are_read_where_they_can_be(graph):
+    x, edge_index, edge_attr = graph
+    network = GIN(5, 8, 2, level="node", edge_dim=3).eval()
+    out = network(x, edge_index, edge_attr=edge_attr)
+    assert not torch.allclose(out, network(x, edge_index, edge_attr=edge_attr.flip(0)))
+    order = torch.randperm(edge_index.size(1))
+    torch.testing.assert_close(network(x, edge_index[:, order], edge_attr=edge_attr[order]), out)
+    with pytest.raises(ValueError, match="GCN does not read edge features"):
+        GCN(5, 8, 2, edge_dim=3)
+
+
+@pytest.mark.parametrize("model", [GIN, GCN])
+def test_the_flow_says_whose_neighbours(model):
+    edge_index = torch.tensor([[0], [1]])
+    for flow, changed in (("source_to_target", 1), ("target_to_source", 0)):
+        network = model(2, 8, 1, num_layers=1, level="node", flow=flow).eval()
+        one, other = torch.randn(2, 2), torch.randn(2, 2)
+        other[changed] = one[changed]
+        differs = (network(one, edge_index) - network(other, edge_index)).abs().flatten() > 1e-6
+        assert differs[changed], "it does not see its neighbour"
+
+
+@pytest.mark.parametrize("model", [GIN, GCN])
+def test_it_counts_neighbours_but_not_triangles(model):
+    """Two triangles and a hexagon look the same to it; a path and a star do not."""
+
+    def ring(n, first=0):
+        at = torch.arange(n)
+        forth = torch.stack([at, (at + 1) % n]) + first
+        return torch.cat([forth, forth.flip(0)], dim=1)
+
+    network = model(1, 8, 1).eval()
+    x = torch.ones(6, 1)
+    triangles, hexagon = network(x, torch.cat([ring(3), ring(3, 3)], dim=1)), network(x, ring(6))
+    torch.testing.assert_close(triangles, hexagon)
+    star, path = torch.tensor([[0, 0, 0], [1, 2, 3]]), torch.tensor([[0, 1, 2], [1, 2, 3]])
+    star, path = (torch.cat([edges, edges.flip(0)], dim=1) for edges in (star, path))
+    assert (network(x[:4], star) - network(x[:4], path)).abs().max() > 1e-4
