@@ -17,6 +17,7 @@ from pggnn.paper.results import reproduce
 from pggnn.paper.tables import TABLES, runs
 from pggnn.train import log
 from pggnn.train.checkpoint import Checkpoint
+from pggnn.train.folder import ENVIRONMENT
 
 TINY = (
     *("--data.options", "{task: triangles, seed: 0, graphs: 40}", "--model.hidden", "4", "--model.layers", "1"),
@@ -49,9 +50,14 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path):
     assert f"{cell.mean - cell.paper.mean:+.3f}" in text
     assert "a quick, smaller experiment" in text
     assert json.loads(page.with_suffix(".json").read_text())[0]["mean"] == cell.mean
-    logs = {path: path.stat().st_mtime_ns for path in tmp_path.glob("**/log.jsonl")}
+    for path in tmp_path.glob("**/*.safetensors"):
+        path.unlink()  # as published runs come
+    kept = {
+        path: path.stat().st_mtime_ns for name in ("log.jsonl", ENVIRONMENT) for path in tmp_path.glob(f"**/{name}")
+    }
+    assert len(kept) == 2
     assert reproduced(tmp_path)[0] == [cell]
-    assert logs == {path: path.stat().st_mtime_ns for path in tmp_path.glob("**/log.jsonl")}
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
 
 
 def killed(out, seconds):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from pggnn.cli import main
-from pggnn.train import log, run
+from pggnn.train import folder, log
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import save
 
@@ -97,7 +97,7 @@ def test_a_folder_one_may_not_write_to(refused, tmp_path):
 
 
 def test_a_folder_in_use(small, fit, refused, monkeypatch):
-    monkeypatch.setattr(run, "PATIENCE", 0.5)
+    monkeypatch.setattr(folder, "PATIENCE", 0.5)
     config = small()
     fit(config)
     again = ["train", "--config", config.folder / "config.yaml", "--resume", "--optim.epochs", 4]

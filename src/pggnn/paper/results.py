@@ -15,8 +15,9 @@ from pggnn.paper.expected import Figure, published
 from pggnn.paper.tables import TABLES, Options, runs
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, Config
+from pggnn.train.folder import ENVIRONMENT, conclude, missing, prepare
 from pggnn.train.progress import Bars
-from pggnn.train.run import ENVIRONMENT, check, conclude, load_graphs, missing, prepare, train_side_by_side
+from pggnn.train.run import check, load_graphs, train_side_by_side
 
 
 @dataclass(frozen=True)

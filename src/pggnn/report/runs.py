@@ -14,10 +14,10 @@ from pggnn.data.catalogue import lookup
 from pggnn.data.schema import Schema
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, KEYS, Config, DataConfig
+from pggnn.train.folder import ENVIRONMENT, SCHEMA, SUMMARY, missing
 from pggnn.train.log import Record
 from pggnn.train.options import load
 from pggnn.train.protocol import Member, Summary
-from pggnn.train.run import ENVIRONMENT, SCHEMA, SUMMARY, missing
 from pggnn.train.task import METRIC
 
 PLACES = ("run.out", "data.root")

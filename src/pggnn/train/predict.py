@@ -18,11 +18,11 @@ from pggnn.data.storage import Storage
 from pggnn.train import protocol
 from pggnn.train.checkpoint import Checkpoint, load_weights
 from pggnn.train.config import FILE, Config
+from pggnn.train.folder import SCHEMA
 from pggnn.train.loop import BEST, EVALUATION_BATCH, LAST
 from pggnn.train.models import Scorer, build
 from pggnn.train.options import load
 from pggnn.train.protocol import Member
-from pggnn.train.run import SCHEMA
 from pggnn.train.task import Task
 
 

@@ -1,34 +1,25 @@
-"""A run: its folder, its trainings, one after another or side by side, and its figures."""
+"""A run: its trainings, one after another or side by side."""
 
-import json
 import logging
 import os
-import platform
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-import torch_geometric
 from rich.console import Console
 
-import pggnn
 from pggnn.data import catalogue
 from pggnn.data.graphs import Graphs
-from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage
-from pggnn.files import replacing, unfinished
 from pggnn.train import checkpoint, log, protocol
-from pggnn.train.config import FILE, Config, difference, save
+from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
+from pggnn.train.folder import clear, conclude, locked, missing, prepare
 from pggnn.train.models import build
-from pggnn.train.options import load
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
 from pggnn.train.task import Task
@@ -38,15 +29,10 @@ if TYPE_CHECKING:
 
     from pggnn.train.loop import Watch
 
-SCHEMA, ENVIRONMENT, SUMMARY, ERRORS = "schema.json", "environment.json", "summary.json", "errors.txt"
-MAY_CHANGE = (
-    *("run.out", "run.device", "run.jobs", "run.threads", "run.tensorboard"),
-    *("data.root", "data.workers", "optim.epochs", "protocol.seeds"),
-)
-"""Options in which a run that goes on may differ from how it began."""
+ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
-POLL, PATIENCE = 0.3, 20.0
-"""Seconds between two looks at other processes, and until one that should have ended is said to be in the way."""
+POLL = 0.3
+"""Seconds between two looks at other processes."""
 
 
 def train(config: Config, resume: str | None = None, console: Console | None = None) -> Summary:
@@ -86,15 +72,6 @@ def check(config: Config, graphs: Graphs) -> None:
     build(config.model, graphs.schema)
 
 
-def conclude(config: Config, write: bool = True) -> Summary:
-    """The figures of a run whose trainings have all ended, also as a file in its folder."""
-    summary = protocol.summarise(config, config.folder)
-    if write:
-        with replacing(config.folder / SUMMARY) as file:
-            file.write_text(json.dumps(asdict(summary), indent=2) + "\n")
-    return summary
-
-
 def train_member(
     config: Config, member: Member, storage: Storage, fabric: "Fabric", resume: str | None, watch: "Watch"
 ) -> None:
@@ -105,9 +82,9 @@ def train_member(
     folder.mkdir(parents=True, exist_ok=True)
     cores = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
     torch.set_num_threads(config.run.threads or max(1, cores // side_by_side(config)))
-    with _locked(folder, fabric.is_global_zero):
+    with locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
-            _clear(folder)
+            clear(folder)
         parts = protocol.parts(config, storage.graphs, member)
         training = Training(config, storage, parts, member.seed, folder, fabric)
         if resume is not None and any((folder / name).exists() for name in (LAST, PREVIOUS)):
@@ -123,16 +100,6 @@ def train_member(
         if fabric.is_global_zero:
             protocol.save_result(folder, {"seed": member.seed, "fold": member.fold, **result})
     fabric.barrier()  # the others read the result too
-
-
-def missing(config: Config) -> list[Member]:
-    """The trainings of a run that have not come to their end."""
-    results = {member: protocol.load_result(config.folder / member.name) for member in protocol.members(config)}
-    return [
-        member
-        for member, result in results.items()
-        if result is None or (result["ended"] == "epochs" and result["epoch"] < config.optim.epochs)
-    ]
 
 
 def load_graphs(config: Config) -> Graphs:
@@ -188,78 +155,6 @@ def make_storage(config: Config, graphs: Graphs, fabric: "Fabric") -> Storage:
 
 def _uses_gpu(config: Config) -> bool:
     return config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
-
-
-def prepare(config: Config, schema: Schema, resume: str | None) -> None:
-    """Makes the folder of a new run, or checks that the one there is this run."""
-    folder = config.folder
-    kept = any(folder.glob("**/*.safetensors"))
-    if (folder / FILE).exists() and not kept:  # nothing is lost if it begins anew, unless it has just begun
-        for lock in folder.glob("**/lock"):
-            with _locked(lock.parent, True):
-                pass
-    elif (folder / FILE).exists():
-        if resume is None:
-            raise ValueError(
-                f"{folder} holds a run already: go on with --resume, or choose another folder by --run.out"
-            )
-        fixed = ("optim.epochs",) if config.optim.schedule == "cosine" else ()  # the cosine ends with the last epoch
-        changed = difference(config, load(folder), tuple(key for key in MAY_CHANGE if key not in fixed))
-        if changed:
-            raise ValueError(f"{folder} holds a run with other options: {'; '.join(changed)}")
-    elif folder.exists() and set(folder.iterdir()) - set(unfinished(folder)):
-        raise ValueError(f"{folder} is not empty and holds no run: choose another folder by --run.out")
-    try:
-        _clear(folder)
-        save(config, folder)  # first: by this file a run that was cut off here is known
-        with replacing(folder / SCHEMA) as file:
-            file.write_text(schema.to_json() + "\n")
-        with replacing(folder / ENVIRONMENT) as file:
-            file.write_text(json.dumps(describe_machine(), indent=2) + "\n")
-    except OSError as error:
-        raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
-
-
-def _clear(folder: Path) -> None:
-    for file in unfinished(folder):
-        file.unlink(missing_ok=True)
-
-
-def describe_machine() -> dict[str, Any]:
-    """Versions and hardware, for the record."""
-    return {
-        "pggnn": pggnn.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "processor": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-    }
-
-
-@contextmanager
-def _locked(folder: Path, wanted: bool) -> Iterator[None]:
-    """Keeps other processes from training in the same folder; waits for one that is about to end.
-
-    When a run is killed, its trainings end with their next step, and processes that assemble batches in some seconds.
-    """
-    if not wanted or sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    with open(folder / "lock", "w") as file:
-        begin = time.monotonic()
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() - begin > PATIENCE:
-                    raise ValueError(f"{folder} is in use: another process trains there") from None
-                time.sleep(POLL)
-        yield
 
 
 def train_side_by_side(todo: list[tuple[Config, Member]], jobs: int, resume: str | None, bars: Bars) -> None:

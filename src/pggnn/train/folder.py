@@ -1,0 +1,125 @@
+"""The folder of a run: what is in it, whose it is, and what is missing."""
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch_geometric
+
+import pggnn
+from pggnn.data.schema import Schema
+from pggnn.files import replacing, unfinished
+from pggnn.train import protocol
+from pggnn.train.config import FILE, Config, difference, save
+from pggnn.train.options import load
+from pggnn.train.protocol import Member, Summary
+
+SCHEMA, ENVIRONMENT, SUMMARY = "schema.json", "environment.json", "summary.json"
+MAY_CHANGE = (
+    *("run.out", "run.device", "run.jobs", "run.threads", "run.tensorboard"),
+    *("data.root", "data.workers", "optim.epochs", "protocol.seeds"),
+)
+"""Options in which a run that goes on may differ from how it began."""
+PATIENCE = 20.0
+"""Seconds until a process that should have ended is said to be in the way."""
+
+
+def prepare(config: Config, schema: Schema, resume: str | None) -> None:
+    """Makes the folder of a new run, or checks that the one there is this run."""
+    folder = config.folder
+    kept = any(file for name in ("*.safetensors", protocol.RESULT) for file in folder.glob(f"**/{name}"))
+    if (folder / FILE).exists() and not kept:  # nothing is lost if it begins anew, unless it has just begun
+        for lock in folder.glob("**/lock"):
+            with locked(lock.parent, True):
+                pass
+    elif (folder / FILE).exists():
+        if resume is None:
+            raise ValueError(
+                f"{folder} holds a run already: go on with --resume, or choose another folder by --run.out"
+            )
+        fixed = ("optim.epochs",) if config.optim.schedule == "cosine" else ()  # the cosine ends with the last epoch
+        changed = difference(config, load(folder), tuple(key for key in MAY_CHANGE if key not in fixed))
+        if changed:
+            raise ValueError(f"{folder} holds a run with other options: {'; '.join(changed)}")
+    elif folder.exists() and set(folder.iterdir()) - set(unfinished(folder)):
+        raise ValueError(f"{folder} is not empty and holds no run: choose another folder by --run.out")
+    try:
+        clear(folder)
+        save(config, folder)  # first: by this file a run that was cut off here is known
+        with replacing(folder / SCHEMA) as file:
+            file.write_text(schema.to_json() + "\n")
+        if missing(config) or not (folder / ENVIRONMENT).exists():  # or figures would be said to be of this machine
+            with replacing(folder / ENVIRONMENT) as file:
+                file.write_text(json.dumps(describe_machine(), indent=2) + "\n")
+    except OSError as error:
+        raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
+
+
+def clear(folder: Path) -> None:
+    """Removes what a process that was killed while writing has left."""
+    for file in unfinished(folder):
+        file.unlink(missing_ok=True)
+
+
+def describe_machine() -> dict[str, Any]:
+    """Versions and hardware, for the record."""
+    return {
+        "pggnn": pggnn.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_geometric": torch_geometric.__version__,
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }
+
+
+@contextmanager
+def locked(folder: Path, wanted: bool) -> Iterator[None]:
+    """Keeps other processes from training in the same folder; waits for one that is about to end.
+
+    When a run is killed, its trainings end with their next step, and processes that assemble batches in some seconds.
+    """
+    if not wanted or sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with open(folder / "lock", "w") as file:
+        begin = time.monotonic()
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() - begin > PATIENCE:
+                    raise ValueError(f"{folder} is in use: another process trains there") from None
+                time.sleep(0.3)
+        yield
+
+
+def missing(config: Config) -> list[Member]:
+    """The trainings of a run that have not come to their end."""
+    results = {member: protocol.load_result(config.folder / member.name) for member in protocol.members(config)}
+    return [
+        member
+        for member, result in results.items()
+        if result is None or (result["ended"] == "epochs" and result["epoch"] < config.optim.epochs)
+    ]
+
+
+def conclude(config: Config, write: bool = True) -> Summary:
+    """The figures of a run whose trainings have all ended, also as a file in its folder."""
+    summary = protocol.summarise(config, config.folder)
+    if write:
+        with replacing(config.folder / SUMMARY) as file:
+            file.write_text(json.dumps(asdict(summary), indent=2) + "\n")
+    return summary
