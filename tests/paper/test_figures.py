@@ -3,7 +3,7 @@ import pytest
 
 from pggnn.cli import main
 from pggnn.data.classic import rook, shrikhande
-from pggnn.paper import FIGURES, SUMMARIES, figure7, figure9
+from pggnn.paper import FIGURES, SUMMARIES, TRAINED, figure7, figure9
 
 
 @pytest.mark.parametrize("name", [name for name in FIGURES if name != "figure9"])
@@ -35,7 +35,7 @@ def test_figure_7_lists_the_cliques():
 
 
 def test_every_figure_has_a_summary_and_bad_input_is_refused(capsys):
-    assert list(FIGURES) == list(SUMMARIES)
+    assert FIGURES.keys() | {*TRAINED, "table5", "table6", "table7"} == SUMMARIES.keys()
     with pytest.raises(SystemExit, match="2"):
         main(["reproduce", "figure1"])
     with pytest.raises(SystemExit, match="2"):
