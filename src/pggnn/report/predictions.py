@@ -94,12 +94,11 @@ def _answer(run: Run) -> Predictions:
     from pggnn.data.graphs import Graphs
     from pggnn.data.storage import Storage
     from pggnn.train import protocol
-    from pggnn.train.predict import Trained
+    from pggnn.train.predict import Trained, device
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    trained = Trained.load(run.folder, _which(run), device)
+    trained = Trained.load(run.folder, _which(run))
     graphs = Graphs.of(trained.read(run.config.data.name))
-    storage, labelled, task = Storage(graphs, device), Storage(graphs, plan=False), trained.task
+    storage, labelled, task = Storage(graphs, device()), Storage(graphs, plan=False), trained.task
     pairs = []
     for member in trained.scorers:
         test = protocol.parts(run.config, graphs, member).test

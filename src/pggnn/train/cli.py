@@ -35,6 +35,7 @@ def train(arguments: Sequence[str]) -> None:
             f"These are the test folds at epoch {', '.join(map(str, summary.epochs))}, where their mean is best, as in "
             "the paper: the choice has seen them. --protocol.kind nested chooses without."
         )
+    print(f"A page about it: pggnn report {config.folder}")
 
 
 def evaluate(args: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from pggnn.data import catalogue
 from pggnn.data.batches import Batches
 from pggnn.data.dataset import GraphDataset
+from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage
 from pggnn.train import protocol
@@ -24,6 +25,11 @@ from pggnn.train.models import Scorer, build
 from pggnn.train.options import load
 from pggnn.train.protocol import Member
 from pggnn.train.task import Task
+
+
+def device() -> str:
+    """Where trained networks answer."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @dataclass(frozen=True)
@@ -40,13 +46,12 @@ class Trained:
         return Task(self.schema, self.config.optim.loss)
 
     @classmethod
-    def load(cls, folder: str | Path, which: str = "best", device: str = "cpu") -> "Trained":
+    def load(cls, folder: str | Path, which: str = "best") -> "Trained":
         """The networks of a run, or of one training in it (``RUN/seed0/fold3``).
 
         Args:
             folder: The folder of the run, or of a training in it.
             which: ``"best"`` or ``"last"`` checkpoint of each.
-            device: Where to put them.
         """
         folder = Path(folder)
         run = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
@@ -60,7 +65,7 @@ class Trained:
                 continue
             network = build(config.model, schema)
             load_weights(network, Checkpoint.load(path), path)
-            scorers[member] = Scorer(network, config.model.edge_features).to(device).eval()
+            scorers[member] = Scorer(network, config.model.edge_features).to(device()).eval()
         if not scorers:
             raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
         return cls(config, schema, scorers)
@@ -90,7 +95,7 @@ class Trained:
         chosen = [self.scorers[member] for member in members or self.scorers]
         rows = []
         for batch in batches:
-            rows.append(torch.stack([self.task.outputs(scorer(batch)) for scorer in chosen]).mean(0))
+            rows.append(torch.stack([self.task.outputs(scorer(batch)) for scorer in chosen]).mean(0).cpu())
         return torch.cat(rows) if rows else torch.empty(0, self.schema.out_channels)
 
 
@@ -99,7 +104,14 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
     trained = Trained.load(folder, which)
     task = trained.task
     dataset = trained.read(data or trained.config.data.name)
-    storage = Storage(_graphs(dataset))
+    if data is not None and split is not None and split not in dataset.splits:
+        raise ValueError(f"{data} has no split {split}; leave --split out to evaluate on all its graphs")
+    if dataset.schema.classes != trained.schema.classes:
+        raise ValueError(
+            f"{data}: classes {_some(dataset.schema.classes)}, "
+            f"but the networks were trained with {_some(trained.schema.classes)}"
+        )
+    storage = Storage(Graphs.of(dataset), device())
     for member in trained.scorers:
         if data is None:
             found = protocol.parts(trained.config, storage.graphs, member)
@@ -113,13 +125,13 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
         if "y" not in batch:
             raise ValueError(f"{data}: the graphs have no targets to evaluate against; pggnn predict needs none")
         metrics = task.metrics()
-        metrics.update(outputs, task.measurable(task.targets(batch.y)))
+        metrics.update(outputs, task.measurable(task.targets(batch.y)).cpu())
         yield member, {name: float(value) for name, value in metrics.compute().items()}
 
 
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets."""
-    storage = Storage(_graphs(dataset))
+    storage = Storage(Graphs.of(dataset), device())
     outputs = trained.answers(storage)
     names = dataset.ids or range(len(storage.graphs))
     if trained.schema.level == "node":
@@ -157,12 +169,6 @@ def _answer(trained: Trained, row: list[float]) -> dict[str, Any]:
     if len(row) == 1:
         return {"prediction": row[0]}
     return {f"prediction {i}": value for i, value in enumerate(row)}
-
-
-def _graphs(dataset: GraphDataset) -> Any:
-    from pggnn.data.graphs import Graphs
-
-    return Graphs.of(dataset)
 
 
 def _some(labels: tuple[Any, ...]) -> str:
