@@ -214,6 +214,20 @@ def test_evaluate_and_predict_without_a_run(small, fit, refused, tmp_path):
     assert "must end in .csv or .jsonl" in refused("predict", config.folder, "ER", "--out", tmp_path / "a.txt")
 
 
+def test_evaluation_on_graphs_that_do_not_fit(small, fit, refused, classes, tmp_path):
+    config = small(data_name=str(classes), data_options={})
+    fit(config)
+    assert "has no split val" in refused("evaluate", config.folder, "--data", classes, "--split", "val")
+    folder = tmp_path / "three"
+    folder.mkdir()
+    (folder / "three_A.txt").write_text("1, 2\n2, 1\n")
+    (folder / "three_graph_indicator.txt").write_text("1\n1\n2\n")
+    (folder / "three_graph_labels.txt").write_text("5\n7\n")
+    assert "in_channels is 2, but the networks were trained with 4" in refused(
+        "evaluate", config.folder, "--data", folder
+    )
+
+
 def test_control_c_names_the_checkpoint_and_how_to_go_on(small, fit, assert_same, tmp_path):
     alone, stopped = small("alone", optim_epochs=20), small("stopped", optim_epochs=20)
     save(stopped, tmp_path)
