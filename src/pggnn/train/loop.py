@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 from lightning.fabric import Fabric
@@ -83,7 +83,7 @@ class Training:
         self.scorer, self.optimizer = fabric.setup(scorer, self.adam)
         self.schedule = Schedule(self.adam, optim, self.task.maximise and parts.val is not None)
         self.batches = self._batches(parts.train, optim.batch_size, optim.sampling)
-        self._evaluated: dict[int, Iterable[Batch]] = {}
+        self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
     @cached_property
@@ -123,7 +123,7 @@ class Training:
                 self.save(improved)
             watch.epoch(record)
         if self.parts.val is not None and self.config.protocol.report == "last":
-            state["test"] = self.measure(self.parts.test)[self.task.metric]
+            state["test"] = self.measure("test")[self.task.metric]
         if log is not None:
             log.close()
         ended = "learning rate" if self.schedule.ended else "epochs"
@@ -166,42 +166,42 @@ class Training:
         """Adds validation and test to the record of an epoch; returns whether it is the best one so far."""
         state, metric = self.state, self.task.metric
         if self.parts.val is None:  # the paper's cross-validation
-            record["test"] = self.measure(self.parts.test)[metric]
+            record["test"] = self.measure("test")[metric]
             improved = self.task.better(record["test"], state["test"])
         else:
-            record["val"] = self.measure(self.parts.val)[metric]
+            record["val"] = self.measure("val")[metric]
             improved = self.task.better(record["val"], state["val"])
             if improved and self.config.protocol.report == "best":
-                record["test"] = self.measure(self.parts.test)[metric]
+                record["test"] = self.measure("test")[metric]
         if improved:
             state |= {"best_epoch": state["epoch"], "val": record.get("val"), "test": record.get("test")}
         return improved
 
-    def measure(self, index: Tensor) -> dict[str, float]:
-        """The task's metrics over the given graphs, all processes together."""
-        outputs, targets = self.answers(index)
+    def measure(self, part: Literal["train", "val", "test"]) -> dict[str, float]:
+        """The task's metrics over a part of the graphs, all processes together."""
+        outputs, targets = self.answers(part)
         metrics = self.task.metrics().to(outputs.device)
         if len(outputs):
             metrics.update(outputs, self.task.measurable(targets))
         return {name: float(value) for name, value in metrics.compute().items()}
 
     @torch.no_grad()
-    def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs and targets for the given graphs, or for this process's share of them."""
+    def answers(self, part: str) -> tuple[Tensor, Tensor]:
+        """Outputs and targets for a part of the graphs, or for this process's share of it."""
         self.scorer.eval()
-        batches = self._evaluated.get(id(index)) or self._evaluation_batches(index)
+        batches = self._evaluated.get(part) or self._evaluation_batches(part)
         pairs = [(self.task.outputs(self.scorer(batch)), self.task.targets(batch.y)) for batch in self._moved(batches)]
         outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
         return outputs, targets
 
-    def _evaluation_batches(self, index: Tensor) -> Iterable[Batch]:
-        """The batches of graphs that nothing is learnt from, kept for the next epoch unless they are many."""
-        batches = self._batches(
-            index, EVALUATION_BATCH[self.storage.device.type] * self.config.optim.batch_size, "order"
-        )
-        if int(self.storage.counts[:, index].sum()) > MOST_KEPT:
-            return batches
-        return self._evaluated.setdefault(id(index), list(batches))
+    def _evaluation_batches(self, part: str) -> Iterable[Batch]:
+        """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
+        index: Tensor = getattr(self.parts, part)
+        size = EVALUATION_BATCH[self.storage.device.type] * self.config.optim.batch_size
+        batches = self._batches(index, size, "order")
+        if int(self.storage.counts[:, index].sum()) <= MOST_KEPT:
+            self._evaluated[part] = list(batches)
+        return self._evaluated.get(part, batches)
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
