@@ -124,7 +124,8 @@ def make_fabric(config: Config) -> "Fabric":
     """Device, precision and processes, as the config says and ``torchrun`` has set them up."""
     from lightning.fabric import Fabric
 
-    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+    for name in ("lightning.fabric", "lightning.pytorch"):  # Fabric writes to both
+        logging.getLogger(name).setLevel(logging.WARNING)
     if config.run.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
