@@ -12,9 +12,10 @@ import pytest
 from rich.console import Console
 
 from pggnn.cli import main
+from pggnn.paper import memory
 from pggnn.paper.expected import published
 from pggnn.paper.results import reproduce
-from pggnn.paper.tables import TABLES, runs
+from pggnn.paper.tables import TABLES, Row, runs
 from pggnn.train import log
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.folder import ENVIRONMENT
@@ -95,6 +96,15 @@ def test_a_table_killed_at_random_moments(tmp_path):
     assert kills >= 5
     for number in range(3):
         assert_same_end(tmp_path / "alone", tmp_path / f"killed{number}")
+
+
+def test_memory_stands_beside_the_papers(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "DATA", {"PROTEINS": "er_triangles"})  # a set that can be generated
+    row = Row(("--model.name", "gin", *TINY), "GIN")
+    monkeypatch.setattr(memory, "MODELS", {"GIN": row})
+    (cell,) = memory.reproduce_memory("table5", tmp_path, console=Console(quiet=True))
+    assert 100 < cell["mib"] < 4000
+    assert f"| GIN | PROTEINS | {cell['mib']:,.0f} | 2338 |" in (tmp_path / "table5.md").read_text()
 
 
 def test_what_is_not_there_is_said(capsys, tmp_path):

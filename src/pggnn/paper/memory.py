@@ -40,7 +40,7 @@ def reproduce_memory(
     for model, data in wanted:
         with console.status(f"{model} on {data}"):
             found = _measured(model, data)
-        paper = load()[table].get(MODELS[model].published, {}).get(lookup(data)[0])
+        paper = load()[table].get(MODELS[model].published, {}).get(lookup(data)[0], {}).get("value")
         cells.append({"model": model, "data": data, "mib": found[kind], "paper": paper, "batches": found["batches"]})
         said = "" if paper is None else f", the paper's {paper}"
         console.print(f"{model:>16}  {data:<9} {found[kind]:8,.0f} MiB{said}", highlight=False)
