@@ -2,5 +2,8 @@
 
 from pggnn.baselines.gcn import GCN
 from pggnn.baselines.gin import GIN
+from pggnn.baselines.rgin import RGIN
+from pggnn.baselines.rp import RP
+from pggnn.baselines.sage import SAGE
 
-__all__ = ["GCN", "GIN"]
+__all__ = ["GCN", "GIN", "RGIN", "RP", "SAGE"]

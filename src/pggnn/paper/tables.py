@@ -52,6 +52,9 @@ TABLES: dict[str, Table] = {
             "PG-GNN (single)": Row(SINGLE),
             "GIN": Row(("--model.name", "gin", *COUNTING_RIVAL), "GIN"),
             "GCN": Row(("--model.name", "gcn", "--model.layers", "2", *COUNTING_RIVAL), "GCN"),
+            "GraphSAGE": Row(("--model.name", "sage", "--model.layers", "2", *COUNTING_RIVAL[:4]), "SAGE"),
+            "rGIN": Row(("--model.name", "rgin", *COUNTING_RIVAL), "rGIN"),
+            "RP": Row(("--model.name", "rp", "--optim.lr", "0.01"), "RP"),
         },
         (
             *("--model.hidden", "32", "--model.layers", "2", "--optim.epochs", "25", "--protocol.seeds", "[0]"),

@@ -1,0 +1,91 @@
+"""GraphSAGE with an LSTM aggregator, of Hamilton, Ying and Leskovec, 2017."""
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch_geometric.typing import OptTensor
+
+from pggnn.cells import Recurrence
+from pggnn.nn.model import Level, Network, Readout
+from pggnn.plan import Plan
+
+
+class SampledLSTM(torch.nn.Module):
+    r"""An LSTM over at most ``sample`` neighbours, drawn and ordered afresh in every call, beside the node itself:
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \mathbf{W} \left[\mathbf{x}_v \,\Vert\,
+        \mathrm{LSTM}(\mathbf{x}_{u_1}, \ldots, \mathbf{x}_{u_k})\right] + \mathbf{b}
+
+    Each sequence ends with its own last neighbour, whatever the degrees of others in the batch; without neighbours the
+    LSTM's part is zero.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, sample: int) -> None:
+        super().__init__()
+        self.sample = sample
+        self.lstm = torch.nn.LSTM(in_channels, out_channels, batch_first=True)
+        self.linear = torch.nn.Linear(in_channels + out_channels, out_channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The LSTM starts as PG-GNN's do."""
+        self.lstm.load_state_dict(Recurrence(self.lstm.input_size, self.lstm.hidden_size).state_dict())
+        self.linear.reset_parameters()
+
+    def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> Tensor:
+        """Runs the layer; there are no edge features."""
+        return self.linear(torch.cat([x, self._read(x, plan.renumbered().truncated(self.sample))], dim=-1))
+
+    def _read(self, x: Tensor, plan: Plan) -> Tensor:
+        """The LSTM's last state at each node; lengths are known on the host, so nothing waits for the GPU."""
+        lengths = torch.repeat_interleave(*plan.profile.unbind(1))
+        lengths = lengths[lengths > 0]
+        if len(lengths) == 0:
+            return x.new_zeros(x.size(0), self.lstm.hidden_size)
+        nodes = plan.order[: len(lengths)]
+        slots = plan.start[nodes].unsqueeze(-1) + torch.arange(int(lengths[0]), device=x.device)
+        neighbors = plan.neighbor[slots.clamp(max=plan.num_edges - 1)]
+        steps = x.index_select(0, neighbors.flatten()).unflatten(0, neighbors.shape)
+        _, (state, _) = self.lstm(pack_padded_sequence(steps, lengths, batch_first=True))
+        return state.new_zeros(x.size(0), state.size(-1)).index_copy(0, nodes, state[0])
+
+
+class SAGE(Network):
+    """GraphSAGE-LSTM: five neighbours of each node in each of its layers, fresh in training and in evaluation.
+
+    As in its paper (Algorithm 1), own vector and aggregated vector are concatenated before the linear map, neighbours
+    are a uniform sample in random order, and two layers are its 2-hop neighbourhoods. Otherwise than there: a node of
+    fewer than five neighbours reads each once, where its authors draw with replacement, which hides the degree; a node
+    that several others reach has one sample in a layer, not one for each of them; and the batch normalisation and
+    scores of this comparison stand in for vectors of length 1.
+
+    Args:
+        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow: As in
+            :class:`~pggnn.PGGNN`.
+        edge_dim: Must be None: GraphSAGE does not read edge features.
+        sample: Most neighbours that a node reads in a layer.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        level: Level = "graph",
+        readout: Readout = "sum",
+        dropout: float = 0.0,
+        flow: str = "source_to_target",
+        edge_dim: int | None = None,
+        sample: int = 5,
+    ) -> None:
+        if edge_dim is not None:
+            raise ValueError(
+                "GraphSAGE does not read edge features: leave model.edge_features out, or choose pggnn or gin"
+            )
+        if sample < 1:
+            raise ValueError(f"sample must be at least 1, got {sample}")
+        widths = [in_channels, *[hidden_channels] * num_layers]
+        convs = [SampledLSTM(width, hidden_channels, sample) for width in widths[:-1]]
+        super().__init__(convs, widths, out_channels, level, readout, dropout, flow)
