@@ -81,7 +81,7 @@ def test_a_run_that_was_moved_is_where_it_lies(tmp_path):
         ("stray", "unrecognized arguments: stray"),
         ("--resume first", "invalid choice: 'first' (choose from 'last', 'previous')"),
         ("--model.hidden abc", "model.hidden must be int, got abc"),
-        ("--model.name gat", "model.name must be 'pggnn', 'gin', 'gcn', 'sage', 'rgin', 'rp', got gat"),
+        ("--model.name gat", "model.name must be 'pggnn', 'gin', 'gcn', 'sage', 'rgin', 'rp', 'lrp', got gat"),
         ("--model.orderings some", "model.orderings must be 'group', 'single', 'random', int, got some"),
         ("--run.precision 8", "run.precision must be '32', 'tf32', 'bf16', '16', '64', got 8"),
         ("--protocol.seeds 3", "protocol.seeds must be a list such as [0, 1, 2], got 3"),

@@ -2,8 +2,9 @@
 
 from pggnn.baselines.gcn import GCN
 from pggnn.baselines.gin import GIN
+from pggnn.baselines.lrp import LRP
 from pggnn.baselines.rgin import RGIN
 from pggnn.baselines.rp import RP
 from pggnn.baselines.sage import SAGE
 
-__all__ = ["GCN", "GIN", "RGIN", "RP", "SAGE"]
+__all__ = ["GCN", "GIN", "LRP", "RGIN", "RP", "SAGE"]

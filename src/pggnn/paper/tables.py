@@ -55,6 +55,7 @@ TABLES: dict[str, Table] = {
             "GraphSAGE": Row(("--model.name", "sage", "--model.layers", "2", *COUNTING_RIVAL[:4]), "SAGE"),
             "rGIN": Row(("--model.name", "rgin", *COUNTING_RIVAL), "rGIN"),
             "RP": Row(("--model.name", "rp", "--optim.lr", "0.01"), "RP"),
+            "LRP": Row(("--model.name", "lrp"), "LRP"),
         },
         (
             *("--model.hidden", "32", "--model.layers", "2", "--optim.epochs", "25", "--protocol.seeds", "[0]"),

@@ -22,7 +22,7 @@ from pggnn.train.task import METRIC
 
 PLACES = ("run.out", "data.root")
 """Options that only say where things lie on one machine; a page that is passed on leaves them out."""
-MODELS = {"pggnn": "PG-GNN", "gin": "GIN", "gcn": "GCN", "sage": "SAGE", "rgin": "rGIN", "rp": "RP"}
+MODELS = {"pggnn": "PG-GNN", "gin": "GIN", "gcn": "GCN", "sage": "SAGE", "rgin": "rGIN", "rp": "RP", "lrp": "LRP"}
 
 
 @dataclass(frozen=True)

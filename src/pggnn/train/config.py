@@ -29,7 +29,7 @@ class DataConfig:
 class ModelConfig:
     """The network."""
 
-    name: Literal["pggnn", "gin", "gcn", "sage", "rgin", "rp"] = "pggnn"
+    name: Literal["pggnn", "gin", "gcn", "sage", "rgin", "rp", "lrp"] = "pggnn"
     """Which network: the paper's, or one of its rivals."""
     hidden: int = 64
     """Width of the hidden layers."""

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from pggnn.baselines import GCN, GIN, RGIN, RP, SAGE
+from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE
 from pggnn.data.schema import Schema
 from pggnn.nn.model import PGGNN, Network
 from pggnn.train.config import ModelConfig
 
 MODELS: dict[str, Callable[..., Network]] = {
-    "pggnn": PGGNN, "gin": GIN, "gcn": GCN, "sage": SAGE, "rgin": RGIN, "rp": RP,
+    "pggnn": PGGNN, "gin": GIN, "gcn": GCN, "sage": SAGE, "rgin": RGIN, "rp": RP, "lrp": LRP,
 }  # fmt: skip
 
 
