@@ -79,7 +79,7 @@ def generate(name: str, graphs: int, seed: int = 0) -> Graphs:
     """``"er"`` or ``"regular"`` graphs from a seed; the first 30 % train, the next 20 % validate, the others test."""
     if graphs < 1:
         raise ValueError(f"expected 1 graph or more to generate, got {graphs}")
-    adjacency, nodes = _draw_er(graphs, 10, 0.3, seed) if name == "er" else _draw_regular(graphs, seed)
+    adjacency, nodes = draw_er(graphs, 10, 0.3, seed) if name == "er" else draw_regular(graphs, seed)
     bounds = {part: (round(a * graphs), round(b * graphs)) for part, (a, b) in FRACTIONS.items()}
     return from_adjacency(adjacency, nodes, {part: torch.arange(*pair) for part, pair in bounds.items()})
 
@@ -100,12 +100,12 @@ def from_adjacency(adjacency: Tensor, nodes: Tensor, splits: dict[str, Tensor] |
 
 def erdos_renyi(graphs: int, nodes: int = 10, probability: float = 0.3, seed: int = 0) -> list[Data]:
     """Erdős–Rényi graphs, each node labelled with its triangles; the defaults are the paper's."""
-    return _to_list(*_draw_er(graphs, nodes, probability, seed))
+    return _to_list(*draw_er(graphs, nodes, probability, seed))
 
 
 def random_regular(graphs: int, seed: int = 0) -> list[Data]:
     """Random regular graphs with nodes and degree drawn uniformly from :data:`REGULAR`, labelled with triangles."""
-    return _to_list(*_draw_regular(graphs, seed))
+    return _to_list(*draw_regular(graphs, seed))
 
 
 def _to_list(adjacency: Tensor, nodes: Tensor) -> list[Data]:
@@ -115,14 +115,16 @@ def _to_list(adjacency: Tensor, nodes: Tensor) -> list[Data]:
     return list(GraphDataset(stored))
 
 
-def _draw_er(graphs: int, nodes: int, probability: float, seed: int) -> tuple[Tensor, Tensor]:
+def draw_er(graphs: int, nodes: int, probability: float, seed: int) -> tuple[Tensor, Tensor]:
+    """``[G, nodes, nodes]`` adjacency matrices of Erdős–Rényi graphs, and the number of nodes of each."""
     generator = torch.Generator().manual_seed(seed)
     draws = torch.rand(graphs, nodes, nodes, generator=generator)
     upper = (draws < probability).triu(diagonal=1)
     return upper | upper.transpose(1, 2), torch.full((graphs,), nodes)
 
 
-def _draw_regular(graphs: int, seed: int) -> tuple[Tensor, Tensor]:
+def draw_regular(graphs: int, seed: int) -> tuple[Tensor, Tensor]:
+    """``[G, 30, 30]`` adjacency matrices of random regular graphs, and the number of nodes of each."""
     generator = torch.Generator().manual_seed(seed)
     kinds = torch.randint(len(REGULAR), (graphs,), generator=generator)
     width = max(nodes for nodes, _ in REGULAR)

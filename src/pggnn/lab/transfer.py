@@ -1,0 +1,125 @@
+"""Counting learnt on graphs of 10 nodes, tested on larger ones: which features a network can take along."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from pggnn.data.counting import draw_er, draw_regular, from_adjacency
+from pggnn.data.graphs import Graphs
+from pggnn.data.schema import Schema
+from pggnn.data.storage import Storage
+from pggnn.seeds import derived_seed
+from pggnn.train.checkpoint import Checkpoint, load_weights
+from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
+from pggnn.train.loop import BEST, Parts, Training, Watch
+from pggnn.train.run import make_fabric
+
+NODES, PROBABILITY = 10, 0.3
+"""Of the graphs to train on, the paper's."""
+LARGER = (20, 30)
+CASES = (
+    ("triangles", "constant", 1),
+    ("triangles", "adjacency rows", 0),
+    ("cliques", "constant", 2),
+    ("cliques", "constant", 8),
+    ("cliques", "adjacency rows", 0),
+)
+"""Task, features and ``structure`` of each network that is trained."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What each training may use; validation on graphs of 10 nodes chose the values."""
+
+    graphs: int = 5000
+    tests: int = 500
+    """Graphs of each test, and of the validation."""
+    epochs: int = 40
+    hidden: int = 32
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 1:
+                raise ValueError(f"expected 1 or more {name}, got {value}")
+
+
+QUICK = Budget(graphs=1000, tests=100, epochs=10, hidden=16)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one network made of one kind of test graphs."""
+
+    task: str
+    features: str
+    structure: int
+    tested_on: str
+    error: float
+    """Mean absolute error over all nodes."""
+    error_where: float
+    """The same over nodes with anything to count; NaN if there are none."""
+    mean: float
+    """Mean count: the error of answering 0 everywhere."""
+    largest: int
+
+
+def draw_sets(budget: Budget, seed: int) -> tuple[Graphs, dict[str, Tensor]]:
+    """All graphs, with rows of equal width, and the numbers of those to train, to validate and for each test."""
+    drawn = {"train": (budget.graphs, NODES, PROBABILITY)}
+    for name in ("val", f"{NODES} nodes"):
+        drawn[name] = budget.tests, NODES, PROBABILITY
+    for nodes in LARGER:
+        drawn[f"{nodes} nodes, same degree"] = budget.tests, nodes, PROBABILITY * (NODES - 1) / (nodes - 1)
+    for nodes in LARGER:
+        drawn[f"{nodes} nodes, same p"] = budget.tests, nodes, PROBABILITY
+    sets = {name: draw_er(*drawing, derived_seed(seed, i)) for i, (name, drawing) in enumerate(drawn.items())}
+    width = LARGER[-1]
+    adjacency, nodes = draw_regular(16 + 8 * budget.tests, derived_seed(seed, len(sets)))
+    kept = (nodes == width).nonzero().squeeze(1)[: budget.tests]
+    sets[f"{width} nodes, 5-regular"] = adjacency[kept], nodes[kept]
+    rows = [pad(matrix, (0, width - matrix.size(1)) * 2) for matrix, _ in sets.values()]
+    graphs = from_adjacency(torch.cat(rows), torch.cat([nodes for _, nodes in sets.values()]))
+    numbers = torch.arange(len(graphs)).split([len(nodes) for _, nodes in sets.values()])
+    return graphs, dict(zip(sets, numbers, strict=True))
+
+
+def choose(graphs: Graphs, task: str, features: str) -> Graphs:
+    """The graphs with one of the counts to learn; without features, which makes them the constant 1, or with rows."""
+    node = {"y": graphs.node[task].float()}
+    if features == "constant":
+        return replace(graphs, node=node, schema=Schema("node", "regression"))
+    return replace(graphs, node={"x": graphs.node["x"], **node})
+
+
+def train(
+    graphs: Graphs, parts: Parts, structure: int, budget: Budget, seed: int, folder: Path, watch: Watch
+) -> Training:
+    """A network with the weights of the epoch that was best in validation."""
+    model = ModelConfig(hidden=budget.hidden, layers=1, structure=structure)
+    optim = OptimConfig(epochs=budget.epochs, lr=1e-2, schedule="cosine")
+    config = Config(DataConfig("ER"), model, optim, run=RunConfig(device="cpu", tensorboard=False))
+    folder.mkdir(parents=True, exist_ok=True)
+    training = Training(config, Storage(graphs), parts, seed, folder, make_fabric(config))
+    training.run(watch)
+    load_weights(training.network, Checkpoint.load(folder / BEST), folder / BEST)
+    return training
+
+
+def run(budget: Budget, seed: int, out: Path, watch: Callable[[str], Watch]) -> Iterator[Row]:
+    """Trains the network of each case and tests it; log and weights go to a folder for each in ``out``."""
+    if seed < 0:
+        raise ValueError(f"expected a seed of 0 or more, got {seed}")
+    graphs, numbers = draw_sets(budget, seed)
+    parts = Parts(*(numbers.pop(name) for name in ("train", "val")), next(iter(numbers.values())))
+    for task, features, structure in CASES:
+        name = f"{task}-{features.split()[-1]}-{structure}"
+        training = train(choose(graphs, task, features), parts, structure, budget, seed, out / name, watch(name))
+        for tested_on, index in numbers.items():
+            answers, truth = training.answers(index)
+            error = (answers - truth).abs()
+            figures = [float(values.mean()) for values in (error, error[truth > 0], truth)]
+            yield Row(task, features, structure, tested_on, *figures, int(truth.max()))

@@ -1,0 +1,104 @@
+import json
+from dataclasses import replace
+from itertools import count
+
+import pytest
+import torch
+
+from pggnn.cli import main
+from pggnn.data.counting import TASKS
+from pggnn.data.schema import Schema
+from pggnn.data.storage import Storage
+from pggnn.lab import transfer
+from pggnn.lab.transfer import CASES, Budget, choose, draw_sets, run
+from pggnn.train.checkpoint import Checkpoint
+from pggnn.train.loop import BEST, LAST, Parts, Training
+from pggnn.train.progress import Silence
+
+TINY = Budget(graphs=64, tests=8, epochs=1, hidden=4)
+TESTS = ["10 nodes", "20 nodes, same degree", "30 nodes, same degree", "20 nodes, same p", "30 nodes, same p",
+         "30 nodes, 5-regular"]  # fmt: skip
+
+
+def test_the_table_has_all_rows(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(transfer, "QUICK", TINY)
+    assert main(["lab", "transfer", "--quick", "--out", str(tmp_path)]) == 0
+    rows = json.loads((tmp_path / "table.json").read_text())
+    assert [(row["task"], row["features"], row["structure"], row["tested_on"]) for row in rows] == [
+        (*case, test) for case in CASES for test in TESTS
+    ]
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 1 + len(rows) + 3
+    for row, line in zip(rows, printed[1:], strict=False):
+        assert line.split()[-4:] == [f"{row[key]:.4f}" for key in ("error", "error_where", "mean")] + [
+            str(row["largest"])
+        ]
+    first = list(run(TINY, 0, tmp_path / "again", lambda name: Silence()))
+    assert [row.error for row in first] == [row["error"] for row in rows]
+
+
+def test_sets_are_what_they_are_called():
+    graphs, numbers = draw_sets(Budget(graphs=400, tests=200), seed=0)
+    assert list(numbers) == ["train", "val", *TESTS]
+    assert torch.equal(torch.cat(list(numbers.values())), torch.arange(len(graphs)))
+    edge_index, ptr = graphs.batched_edges()
+    for task, counted in TASKS.items():
+        assert torch.equal(graphs.node[task], counted(edge_index, ptr))
+    degree = {name: float(graphs.edges[index].sum() / graphs.nodes[index].sum()) for name, index in numbers.items()}
+    for name in ("train", "val", "10 nodes", "20 nodes, same degree", "30 nodes, same degree"):
+        assert degree[name] == pytest.approx(2.7, abs=0.15), name
+    assert degree["20 nodes, same p"] == pytest.approx(0.3 * 19, abs=0.2)
+    assert degree["30 nodes, same p"] == pytest.approx(0.3 * 29, abs=0.2)
+    assert graphs.edges[numbers["30 nodes, 5-regular"]].unique().tolist() == [150]
+    for name, index in numbers.items():
+        assert graphs.nodes[index].unique().tolist() == [int(name[:2]) if name[0].isdigit() else 10]
+    small, large = (Storage(graphs).take(numbers[name]).x for name in ("train", "30 nodes, same p"))
+    assert small.size(1) == large.size(1) == 30
+    assert not small[:, 10:].any()
+    assert large[:, 10:].any()
+
+
+def test_constant_features_know_nothing_of_the_size(tmp_path):
+    """Isolated nodes around a graph, which change its size alone, leave the answers as they were."""
+    graphs, numbers = draw_sets(TINY, seed=0)
+    constant = choose(graphs, "triangles", "constant")
+    assert "x" not in constant.node
+    assert constant.schema == Schema("node", "regression")
+    parts = Parts(numbers["train"], numbers["val"], numbers["10 nodes"])
+    training = transfer.train(constant, parts, 1, TINY, 0, tmp_path, Silence())
+    scorer = training.scorer.eval()
+    tested = numbers["10 nodes"][:1]
+    larger = replace(
+        graphs.chunk(int(tested), int(tested) + 1), nodes=torch.tensor([30]), node={"y": torch.zeros(30)},
+        schema=constant.schema,
+    )  # fmt: skip
+    with torch.no_grad():
+        here = scorer(Storage(constant).take(tested))
+        there = scorer(Storage(larger).take(torch.tensor([0])))
+    assert len(here) == 10
+    assert len(there) == 30
+    torch.testing.assert_close(there[:10], here)
+
+
+def test_validation_chooses_the_weights(tmp_path, monkeypatch):
+    graphs, numbers = draw_sets(TINY, seed=0)
+    worse = count()
+    monkeypatch.setattr(Training, "measure", lambda self, index: {"MAE": float(next(worse))})
+    budget = replace(TINY, epochs=3)
+    parts = Parts(numbers["train"], numbers["val"], numbers["10 nodes"])
+    training = transfer.train(choose(graphs, "cliques", "constant"), parts, 2, budget, 0, tmp_path, Silence())
+    weights = training.network.state_dict()
+    best, last = (Checkpoint.load(tmp_path / name) for name in (BEST, LAST))
+    assert (best.state["epoch"], last.state["epoch"]) == (1, 3)
+    assert all(torch.equal(weights[name], value) for name, value in best.weights.items())
+    assert not all(torch.equal(weights[name], value) for name, value in last.weights.items())
+
+
+def test_bad_input_is_refused(tmp_path, capsys):
+    assert main(["lab", "transfer", "--quick", "--seed", "-1", "--out", str(tmp_path)]) == 2
+    assert "a seed of 0 or more, got -1" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="1 or more epochs, got 0"):
+        Budget(epochs=0)
+    (tmp_path / "file").touch()
+    assert main(["lab", "transfer", "--quick", "--out", str(tmp_path / "file")]) == 2
+    assert "Not a directory" in capsys.readouterr().err
