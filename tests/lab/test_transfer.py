@@ -12,10 +12,12 @@ from pggnn.data.storage import Storage
 from pggnn.lab import transfer
 from pggnn.lab.transfer import CASES, Budget, choose, draw_sets, run
 from pggnn.train.checkpoint import Checkpoint
+from pggnn.train.config import ModelConfig
 from pggnn.train.loop import BEST, LAST, Parts, Training
 from pggnn.train.progress import Silence
 
 TINY = Budget(graphs=64, tests=8, epochs=1, hidden=4)
+MODEL = ModelConfig(hidden=4, layers=1, cell="srn", structure=2)
 TESTS = ["10 nodes", "20 nodes, same degree", "30 nodes, same degree", "20 nodes, same p", "30 nodes, same p",
          "30 nodes, 5-regular"]  # fmt: skip
 
@@ -65,7 +67,7 @@ def test_constant_features_know_nothing_of_the_size(tmp_path):
     assert "x" not in constant.node
     assert constant.schema == Schema("node", "regression")
     parts = Parts(numbers["train"], numbers["val"], numbers["10 nodes"])
-    training = transfer.train(constant, parts, 1, TINY, 0, tmp_path, Silence())
+    training = transfer.train(constant, parts, MODEL, 1, 0, tmp_path, Silence())
     scorer = training.scorer.eval()
     tested = numbers["10 nodes"][:1]
     larger = replace(
@@ -84,9 +86,8 @@ def test_validation_chooses_the_weights(tmp_path, monkeypatch):
     graphs, numbers = draw_sets(TINY, seed=0)
     worse = count()
     monkeypatch.setattr(Training, "measure", lambda self, index: {"MAE": float(next(worse))})
-    budget = replace(TINY, epochs=3)
     parts = Parts(numbers["train"], numbers["val"], numbers["10 nodes"])
-    training = transfer.train(choose(graphs, "cliques", "constant"), parts, 2, budget, 0, tmp_path, Silence())
+    training = transfer.train(choose(graphs, "cliques", "constant"), parts, MODEL, 3, 0, tmp_path, Silence())
     weights = training.network.state_dict()
     best, last = (Checkpoint.load(tmp_path / name) for name in (BEST, LAST))
     assert (best.state["epoch"], last.state["epoch"]) == (1, 3)

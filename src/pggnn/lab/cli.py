@@ -74,7 +74,11 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     sub.add_argument("--quick", action="store_true", help="smaller networks, fewer graphs and epochs")
     sub.add_argument("--seed", type=int, default=0, help="seed of graphs and weights (default: %(default)s)")
     sub.add_argument(
-        "--out", type=Path, default=Path("transfer"), metavar="DIR", help="folder of the results (default: %(default)s)"
+        "--out",
+        type=Path,
+        default=Path("runs/transfer"),
+        metavar="DIR",
+        help="folder of the results (default: %(default)s)",
     )
 
 
@@ -208,7 +212,9 @@ def transfer(args: argparse.Namespace) -> None:
         found = list(run(budget, args.seed, args.out, lambda name: bars.add(name, budget.epochs)))
     with replacing(args.out / "table.json") as file:
         file.write_text(json.dumps([asdict(row) for row in found], indent=1))
-    rows = [("task", "features", "structure", "test graphs", "MAE", "where > 0", "mean count", "largest")]
+    rows: list[Sequence[str]] = [
+        ("task", "features", "structure", "test graphs", "MAE", "where > 0", "mean count", "largest")
+    ]
     for row in found:
         figures = (f"{value:.4f}" for value in (row.error, row.error_where, row.mean))
         rows.append((row.task, row.features, str(row.structure), row.tested_on, *figures, str(row.largest)))
