@@ -179,17 +179,19 @@ class Training:
 
     def measure(self, part: Literal["train", "val", "test"]) -> dict[str, float]:
         """The task's metrics over a part of the graphs, all processes together."""
-        outputs, targets = self.answers(part)
+        outputs, targets = self._answers(self._evaluated.get(part) or self._evaluation_batches(part))
         metrics = self.task.metrics().to(outputs.device)
         if len(outputs):
             metrics.update(outputs, self.task.measurable(targets))
         return {name: float(value) for name, value in metrics.compute().items()}
 
+    def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs and targets for the given graphs, or for this process's share of them."""
+        return self._answers(self._ordered(index))
+
     @torch.no_grad()
-    def answers(self, part: str) -> tuple[Tensor, Tensor]:
-        """Outputs and targets for a part of the graphs, or for this process's share of it."""
+    def _answers(self, batches: Iterable[Batch]) -> tuple[Tensor, Tensor]:
         self.scorer.eval()
-        batches = self._evaluated.get(part) or self._evaluation_batches(part)
         pairs = [(self.task.outputs(self.scorer(batch)), self.task.targets(batch.y)) for batch in self._moved(batches)]
         outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
         return outputs, targets
@@ -197,11 +199,13 @@ class Training:
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
         index: Tensor = getattr(self.parts, part)
+        if int(self.storage.counts[:, index].sum()) > MOST_KEPT:
+            return self._ordered(index)
+        return self._evaluated.setdefault(part, list(self._ordered(index)))
+
+    def _ordered(self, index: Tensor) -> Batches:
         size = EVALUATION_BATCH[self.storage.device.type] * self.config.optim.batch_size
-        batches = self._batches(index, size, "order")
-        if int(self.storage.counts[:, index].sum()) <= MOST_KEPT:
-            self._evaluated[part] = list(batches)
-        return self._evaluated.get(part, batches)
+        return self._batches(index, size, "order")
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
