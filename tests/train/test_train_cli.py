@@ -107,7 +107,7 @@ def test_networks_and_protocols(name, kind, small, fit, classes):
         assert summary.epochs == [means.index(max(means)) + 1]
     else:
         found = [figures["accuracy"] for _, figures in evaluate(config.folder)]
-        drawn = 0.25 if name in ("sage", "rgin", "rp") else 0  # these draw random numbers in evaluation too
+        drawn = 0.25 if name in ("sage", "rgin", "rp") else 1e-6  # these draw random numbers in evaluation too
         assert found == pytest.approx(summary.each, abs=drawn), (
             "evaluating the best checkpoint gives what training said"
         )
