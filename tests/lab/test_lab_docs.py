@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from pggnn.cli import main
+from pggnn.lab.transfer import CASES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "lab.md").read_text()
 SHOWN = dict(re.findall(r"```\n\$ pggnn (.*?)\n(.*?)```", TEXT, re.DOTALL))
-SLOW = ("lab ladder", "lab theorems")
+SLOW = ("lab ladder", "lab theorems", "lab transfer")
 
 
 @pytest.mark.parametrize("command", [command for command in SHOWN if command not in SLOW])
@@ -28,5 +29,7 @@ def test_the_code_runs(capsys):
 def test_slow_commands_are_shown_and_pictures_exist():
     assert set(SLOW) < set(SHOWN)
     assert SHOWN["lab theorems"].count("pass  ") == 7
+    shown = [line.replace("adjacency rows", "rows").split()[:3] for line in SHOWN["lab transfer"].splitlines()[1:-3]]
+    assert shown[::6] == [[task, features.split()[-1], str(bits)] for task, features, bits in CASES]
     for path in re.findall(r"\]\((?!https?:)([^)]+)\)", TEXT):
         assert (Path(__file__).parents[2] / "docs" / path).exists(), path

@@ -67,7 +67,7 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
         "transfer", transfer, "Learn to count on graphs of 10 nodes, and test on graphs of up to 30.",
         "  pggnn lab transfer --quick            # less than a minute\n"
         "  pggnn lab transfer --seed 1 --out transfer-1\n\n"
-        "Networks of equal size learn the triangles or 4-cliques at each node of random\n"
+        "Networks of equal width learn the triangles or 4-cliques at each node of random\n"
         "graphs, from constant features with structural bits, or from rows of the\n"
         "adjacency matrix without. Logs, weights and table.json are kept in --out.",
     )  # fmt: skip
