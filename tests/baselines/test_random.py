@@ -178,18 +178,16 @@ def test_sage_counts_to_five_and_no_further():
 
 def test_sage_learns_triangles_from_rows_of_the_adjacency_matrix_but_not_from_constants():
     graphs = Batch.from_data_list(erdos_renyi(100, 6, 0.5))
-    network = SAGE(6, 16, 1, level="node")
+    network = SAGE(6, 16, 1, num_layers=2, level="node")
     target = graphs.y[:, None]
     assert fit(network, (graphs.x, Plan.build(graphs.edge_index, graphs.num_nodes)), target, 100) < 0.15 * target.var()
     x, edge_index, batch, _ = rings(4)
-    out = SAGE(1, 16, 1).eval()(x, edge_index, batch)
+    out = SAGE(1, 16, 1, num_layers=2).eval()(x, edge_index, batch)
     torch.testing.assert_close(out[::2], out[1::2])
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(ValueError, match="GraphSAGE does not read edge features"):
+    with pytest.raises(ValueError, match="SAGE does not read edge features"):
         SAGE(5, 8, 2, edge_dim=3)
-    with pytest.raises(ValueError, match="sample must be at least 1, got 0"):
-        SAGE(5, 8, 2, sample=0)
     with pytest.raises(ValueError, match="ids and samples must be at least 1, got 0 and 8"):
         RP(5, 8, 2, ids=0)

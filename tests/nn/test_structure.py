@@ -248,8 +248,12 @@ def test_where_it_makes_no_sense_it_is_refused():
         PairConv(4, 6, structure=1)
 
 
-def test_the_documentation_runs():
+def test_the_documentation_counts_triangles():
     (code,) = re.findall(
         r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs/structure.md").read_text(), re.DOTALL
     )
-    exec(code, {})
+    names: dict = {}
+    exec(code, names)
+    assert names["out"].flatten().tolist() == pytest.approx([6.0] * 16), (
+        "six triangles at each node of the rook's graph"
+    )

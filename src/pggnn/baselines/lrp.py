@@ -8,7 +8,7 @@ from torch.nn.functional import pad
 from torch_geometric.nn import MLP
 from torch_geometric.typing import OptTensor
 
-from pggnn.nn.model import Level, Network, Readout
+from pggnn.baselines.rival import Rival
 from pggnn.plan import Plan
 
 WIDTH = 3
@@ -19,7 +19,7 @@ MOST_SEQUENCES = 2**22
 """Sequences of a batch: a layer with 64 channels keeps 1 GiB of them for its gradient in float32."""
 
 
-class LRP(Network):
+class LRP(Rival):
     """Deep LRP-1-3: each layer reads a node with every ordered choice of 3 neighbours, and which of the 4 are adjacent.
 
     The layer is that of its authors' code for counting substructures: ReLU of a linear map of the 4 × 4 tensor (nodes
@@ -32,29 +32,12 @@ class LRP(Network):
     edge has the feature 1, in each layer; its paper's bond types are left out. Weights start as PyTorch's linear maps
     do rather than normally distributed. Duplicate edges are one neighbour and self-loops none.
 
-    Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow: As in
-            :class:`~pggnn.PGGNN`.
-        edge_dim: Must be None: LRP does not read edge features here.
+    Args: see :class:`~pggnn.baselines.rival.Rival`.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 4,
-        level: Level = "graph",
-        readout: Readout = "sum",
-        dropout: float = 0.0,
-        flow: str = "source_to_target",
-        edge_dim: int | None = None,
-    ) -> None:
-        if edge_dim is not None:
-            raise ValueError("LRP does not read edge features: leave model.edge_features out, or choose pggnn or gin")
-        widths = [in_channels, *[hidden_channels] * num_layers]
-        convs = [LRPLayer(width, hidden_channels) for width in widths[:-1]]
-        super().__init__(convs, widths, out_channels, level, readout, dropout, flow)
+    def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:
+        """One local relational pooling."""
+        return LRPLayer(in_channels, out_channels)
 
 
 class LRPLayer(torch.nn.Module):

@@ -5,9 +5,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch_geometric.typing import OptTensor
 
+from pggnn.baselines.rival import Rival
 from pggnn.cells import Recurrence
-from pggnn.nn.model import Level, Network, Readout
 from pggnn.plan import Plan
+
+SAMPLE = 5
+"""Most neighbours that a node reads in a layer."""
 
 
 class SampledLSTM(torch.nn.Module):
@@ -51,7 +54,7 @@ class SampledLSTM(torch.nn.Module):
         return state.new_zeros(x.size(0), state.size(-1)).index_copy(0, nodes, state[0])
 
 
-class SAGE(Network):
+class SAGE(Rival):
     """GraphSAGE-LSTM: five neighbours of each node in each of its layers, fresh in training and in evaluation.
 
     As in its paper (Algorithm 1), own vector and aggregated vector are concatenated before the linear map, neighbours
@@ -60,32 +63,9 @@ class SAGE(Network):
     that several others reach has one sample in a layer, not one for each of them; and the batch normalisation and
     scores of this comparison stand in for vectors of length 1.
 
-    Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow: As in
-            :class:`~pggnn.PGGNN`.
-        edge_dim: Must be None: GraphSAGE does not read edge features.
-        sample: Most neighbours that a node reads in a layer.
+    Args: see :class:`~pggnn.baselines.rival.Rival`.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        level: Level = "graph",
-        readout: Readout = "sum",
-        dropout: float = 0.0,
-        flow: str = "source_to_target",
-        edge_dim: int | None = None,
-        sample: int = 5,
-    ) -> None:
-        if edge_dim is not None:
-            raise ValueError(
-                "GraphSAGE does not read edge features: leave model.edge_features out, or choose pggnn or gin"
-            )
-        if sample < 1:
-            raise ValueError(f"sample must be at least 1, got {sample}")
-        widths = [in_channels, *[hidden_channels] * num_layers]
-        convs = [SampledLSTM(width, hidden_channels, sample) for width in widths[:-1]]
-        super().__init__(convs, widths, out_channels, level, readout, dropout, flow)
+    def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:
+        """One sample of neighbours for each node."""
+        return SampledLSTM(in_channels, out_channels, SAMPLE)

@@ -1,0 +1,45 @@
+"""What the rivals have in common: the frame, and one kind of layer in it."""
+
+from abc import abstractmethod
+
+import torch
+
+from pggnn.nn.model import Level, Network, Readout
+
+
+class Rival(Network):
+    """A network of equal layers, :meth:`layer`, in the frame of :class:`~pggnn.PGGNN`.
+
+    Args:
+        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow: As in
+            :class:`~pggnn.PGGNN`.
+        edge_dim: Size of the edge features; None to leave them out, as most rivals must.
+    """
+
+    reads_edges = False
+    """Whether its layers read edge features."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 4,
+        level: Level = "graph",
+        readout: Readout = "sum",
+        dropout: float = 0.0,
+        flow: str = "source_to_target",
+        edge_dim: int | None = None,
+    ) -> None:
+        if edge_dim is not None and not self.reads_edges:
+            raise ValueError(
+                f"{type(self).__name__} does not read edge features: leave model.edge_features out, "
+                "or choose pggnn or gin"
+            )
+        widths = [in_channels, *[hidden_channels] * num_layers]
+        convs = [self.layer(width, hidden_channels, edge_dim) for width in widths[:-1]]
+        super().__init__(convs, widths, out_channels, level, readout, dropout, flow)
+
+    @abstractmethod
+    def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:
+        """One aggregation, which is called as ``layer(x, plan, edge_attr)``."""
