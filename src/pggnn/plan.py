@@ -148,6 +148,14 @@ class Plan:
         return replace(self, **changed)
 
 
+class RoomyPlan(Plan):
+    """A plan whose :attr:`profile` is that of a larger graph: the k-th largest degree there is nowhere smaller.
+
+    Batches of different graphs can then have the same profile, and so the same launches, which a recorded CUDA graph
+    needs. Only the fused kernels take it: they see on the device where the sequences end.
+    """
+
+
 FIELDS = [field.name for field in fields(Plan)]
 torch.utils._pytree.register_dataclass(Plan, field_names=FIELDS, serialized_type_name="pggnn.Plan")
 torch.serialization.add_safe_globals([Plan])

@@ -3,6 +3,7 @@ import torch
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from pggnn import PGGNN, Plan
+from pggnn.nn import torch_init
 from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph
 
 NODES = len(DEGREES)
@@ -94,3 +95,10 @@ def test_lazy_input():
 def test_bad_arguments_are_refused(kwargs, message):
     with pytest.raises(ValueError, match=message):
         PGGNN(4, 6, 2, **kwargs)
+
+
+def test_weights_that_start_as_pytorchs():
+    network = PGGNN(3, 100, 2, num_layers=2).apply(torch_init)
+    for name, parameter in (*network.convs[1].rnn.named_parameters(), ("score", network.scores[1].weight)):
+        assert 0.09 < parameter.abs().max() <= 0.1, name
+    assert not torch.equal(network.convs[0].rnn.weight_hh_l0, network.convs[1].rnn.weight_hh_l0)

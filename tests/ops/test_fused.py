@@ -10,6 +10,7 @@ from pggnn import PGConv, Plan
 from pggnn.cells import CELLS, Recurrence
 from pggnn.ops import group_recurrence
 from pggnn.orderings import FORMS, Reading
+from pggnn.plan import RoomyPlan
 from pggnn.testing import random_graph
 
 triton = pytest.importorskip("triton")
@@ -142,6 +143,39 @@ def test_widths(hidden):
 def test_odd_graphs(degrees):
     assert_matches_reference(Reading("merged", 2), "lstm", 1, PARALLEL, torch.float, degrees, backend="triton")
     assert_matches_reference(Reading("ring", 2), "srn", 1, PARALLEL, torch.float, degrees, backend="triton")
+
+
+@pytest.mark.parametrize(
+    ("cell", "workspace", "degrees"),
+    [("lstm", PARALLEL, (0, 1, 2, 5, 7)), ("gru", 60_000, (2, 3, 5, 4, 17)), ("srn", SERIAL, (0, 3, 2))],
+)  # fmt: skip
+def test_roomy_plans(cell, workspace, degrees):
+    """Room that is not used changes nothing: kept whole, in chunks, and in slabs."""
+    plan = Plan.build(random_graph(degrees), len(degrees))
+    more = torch.tensor([[18, 1], [6, 12], [3, 2], [0, 4]]) if workspace > 0 else torch.tensor([[4, 3], [0, 2]])
+    nodes = int(more[:, 1].sum())
+    filler, edges = nodes - len(degrees), int(more.prod(1).sum())
+    assert (torch.repeat_interleave(*more.unbind(1))[: len(degrees)] >= plan.degree[plan.order]).all()
+    last = torch.full((edges - plan.num_edges,), nodes - 1)
+    degree = torch.cat([plan.degree, torch.zeros(filler, dtype=torch.long)])
+    roomy = RoomyPlan(
+        torch.cat([plan.neighbor, last]), torch.cat([plan.center, last]), torch.arange(edges),
+        degree.cumsum(0) - degree, degree, degree.argsort(descending=True, stable=True), more, torch.empty(nodes, 0),
+    ).to(DEVICE)  # fmt: skip
+    rnn = Recurrence(3, 5, 2, cell).to(DEVICE)
+    gates = rnn(torch.randn(nodes, 3, device=DEVICE)).detach()
+    outcomes = []
+    for graph, size in ((plan.to(DEVICE), len(degrees)), (roomy, nodes)):
+        rows = gates[:size].clone().requires_grad_()
+        out = group_recurrence(
+            rows, rnn.recurrent_weights, graph, reading=Reading(), cell=cell, workspace=workspace, backend="triton"
+        )[: len(degrees)]  # fmt: skip
+        d_rows, *d_weights = torch.autograd.grad(out.sin().sum(), [rows, *rnn.recurrent_weights])
+        outcomes.append([out, d_rows[: len(degrees)], *d_weights])
+    for exact, with_room in zip(*outcomes, strict=True):
+        torch.testing.assert_close(with_room, exact)
+    with pytest.raises(ValueError, match="roomy"):
+        group_recurrence(rows, rnn.recurrent_weights, roomy, reading=Reading(), cell=cell, backend="packed")
 
 
 def test_half_precision():

@@ -10,7 +10,7 @@ from pggnn.data.jsonl import load_jsonl
 from pggnn.data.padding import PaddedEpoch, Padding, plan_of
 from pggnn.data.storage import Storage
 from pggnn.nn.norm import masked_norm
-from pggnn.plan import Plan
+from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.loop import Parts, Training
 from pggnn.train.replay import Replay
@@ -30,7 +30,7 @@ def test_padded_batches_hold_the_batches(storage):
     for number, batch in enumerate(batches):
         row = PaddedEpoch(**{name: table[number] for name, table in epoch.tensors().items()})
         nodes, edges = batch.num_nodes, batch.num_edges
-        plan = plan_of(row, padding.profile)
+        plan = plan_of(row, padding)
         assert torch.equal(row.real, torch.arange(len(row.real)) < nodes)
         assert torch.equal(row.x[:nodes], batch.x)
         assert torch.equal(row.y[row.counts], batch.y)
@@ -43,6 +43,28 @@ def test_padded_batches_hold_the_batches(storage):
         built = Plan.build(torch.stack([plan.neighbor, plan.center]), len(row.real))
         for field in ("center", "start", "degree", "order", "profile"):
             assert torch.equal(getattr(plan, field), getattr(built, field)), field
+
+
+def test_roomy_batches_hold_the_batches(storage):
+    batches = Batches(storage, 8, "shuffle")
+    padding = Padding(storage, torch.arange(30), 8, roomy=True)
+    padding.extend(batches.chosen())
+    epoch = padding.epoch(batches.chosen())
+    exact = Padding(storage, torch.arange(30), 8)
+    assert padding.steps[0] < exact.steps[0]
+    room = torch.repeat_interleave(*padding.profile.unbind(1))
+    for number, batch in enumerate(batches):
+        row = PaddedEpoch(**{name: table[number] for name, table in epoch.tensors().items()})
+        nodes, edges = batch.num_nodes, batch.num_edges
+        plan = plan_of(row, padding)
+        assert isinstance(plan, RoomyPlan)
+        assert (plan.degree[plan.order] <= room).all(), "the k-th largest degree has room"
+        assert torch.equal(plan.neighbor[:edges], batch.plan.neighbor)
+        assert torch.equal(plan.center[:edges], batch.plan.center)
+        assert torch.equal(plan.degree[:nodes], batch.plan.degree)
+        assert (plan.degree[nodes:] == 0).all()
+        assert (plan.center[edges:] == len(row.real) - 1).all()
+        assert not row.real[-1], "the last node is nobody's"
 
 
 def test_masked_norm_is_batch_norm_of_the_rows_that_count():

@@ -1,4 +1,4 @@
-"""Epochs whose batches all have the same shapes: nodes that count for nothing fill each up to a common profile."""
+"""Epochs whose batches all have the same shapes: nodes that count for nothing fill each up to a common size."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data.storage import Storage
-from pggnn.plan import Plan
+from pggnn.plan import Plan, RoomyPlan
 
 SIMULATED = 1000
 """Batches that are drawn to see how many nodes of each degree a batch may have."""
@@ -17,7 +17,8 @@ SIMULATED = 1000
 @dataclass(frozen=True)
 class PaddedEpoch:
     """The batches of an epoch, ``T`` of them, as tensors with one row for each. Nodes that fill up come last, are their
-    own neighbours, and belong to a graph of their own, number ``B``."""
+    own neighbours or have none, and belong to a graph of their own, number ``B``; edges that fill up are the last
+    node's."""
 
     x: Tensor
     """``[T, N, F]``."""
@@ -43,29 +44,42 @@ class PaddedEpoch:
 
 
 class Padding:
-    """How many nodes of each degree every batch is filled up to: as many as any batch had so far.
+    """How many nodes and edges every batch is filled up to: as many as any batch had so far.
 
     Args:
         storage: The graphs.
         index: Those that batches are made of.
         batch_size: Graphs in a batch.
+        roomy: Fill up with nodes without neighbours, for :class:`~pggnn.plan.RoomyPlan`; otherwise with nodes of every
+            degree, as many as any batch had, so that all batches have one profile.
     """
 
-    def __init__(self, storage: Storage, index: Tensor, batch_size: int) -> None:
-        self.storage, self.batch_size = storage, batch_size
+    def __init__(self, storage: Storage, index: Tensor, batch_size: int, roomy: bool = False) -> None:
+        self.storage, self.batch_size, self.roomy = storage, batch_size, roomy
         degree, nodes = storage.host_degree, storage.counts[0].numpy()
-        self.degrees, column = np.unique(degree, return_inverse=True)
+        self.degrees = np.union1d(0, degree)
         graph = np.repeat(np.arange(len(nodes)), nodes)
         self._histogram = np.zeros((len(nodes), len(self.degrees)), np.int64)
-        np.add.at(self._histogram, (graph, column), 1)
+        np.add.at(self._histogram, (graph, np.searchsorted(self.degrees, degree)), 1)
         random = np.random.RandomState(0)
         size = min(batch_size, len(index))
         self._drawn = self._of([index[random.permutation(len(index))[:size]] for _ in range(SIMULATED)])
-        self.most = self._drawn.max(0)
+        self._peak = self._counted(self._drawn).max(0)
+
+    def _counted(self, histograms: np.ndarray) -> np.ndarray:
+        """What each batch has of each degree: nodes of this degree, or of this and any larger one."""
+        return histograms[:, ::-1].cumsum(1)[:, ::-1] if self.roomy else histograms
+
+    @property
+    def most(self) -> np.ndarray:
+        """``[D]`` nodes of each degree in the common profile; one without neighbours more than any batch has."""
+        most = self._peak - np.append(self._peak[1:], 0) if self.roomy else self._peak.copy()
+        most[0] += self.roomy
+        return most
 
     @property
     def steps(self) -> tuple[float, float]:
-        """Steps of the sequences of a filled batch, and of one as drawn on average, with the whole group."""
+        """Steps of the sequences of the common profile, and of a batch as drawn on average, with the whole group."""
         n = self.degrees
         cost = np.where(n < 2, 1, n - (n & 1)) * (n + 2)
         return float(self.most @ cost), float(self._drawn.mean(0) @ cost)
@@ -78,9 +92,9 @@ class Padding:
 
     def extend(self, chosen: Sequence[Tensor]) -> bool:
         """Makes room for these batches; returns whether there was not enough."""
-        most = np.maximum(self.most, self._of(chosen).max(0))
-        grown = bool((most > self.most).any())
-        self.most = most
+        peak = np.maximum(self._peak, self._counted(self._of(chosen)).max(0))
+        grown = bool((peak > self._peak).any())
+        self._peak = peak
         return grown
 
     def epoch(self, chosen: Sequence[Tensor]) -> PaddedEpoch:
@@ -89,20 +103,26 @@ class Padding:
         batch = storage.take(torch.cat(list(chosen)))
         steps, graphs = len(chosen), torch.tensor([len(numbers) for numbers in chosen])
         per_batch = torch.stack([storage.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
-        nodes, edges = int(self.most.sum()), int(self.most @ self.degrees)
+        most = self.most
+        nodes, edges = int(most.sum()), int(most @ self.degrees)
         first = per_batch.cumsum(1) - per_batch
         places = [_places(per_batch[level], size, device) for level, size in enumerate((nodes, edges))]
         real = torch.zeros(steps * nodes, dtype=torch.bool, device=device)
         real[places[0]] = True
-        filling = torch.from_numpy(self.most - self._of(chosen)).flatten()
-        degree = torch.empty(steps * nodes, dtype=torch.long, device=device)
+        degree = torch.zeros(steps * nodes, dtype=torch.long, device=device)
         degree[places[0]] = batch.plan.degree
-        degree[~real] = torch.from_numpy(np.tile(self.degrees, steps)).long().repeat_interleave(filling).to(device)
-        center = torch.repeat_interleave(degree, output_size=steps * edges)
-        shift = torch.arange(steps, device=device).repeat_interleave(edges) * nodes
-        center = center - shift
+        if not self.roomy:
+            filling = torch.from_numpy(most - self._of(chosen)).flatten()
+            degree[~real] = torch.from_numpy(np.tile(self.degrees, steps)).long().repeat_interleave(filling).to(device)
+        before = first[0].to(device).repeat_interleave(per_batch[1].to(device))
+        if self.roomy:
+            center = torch.full((steps * edges,), nodes - 1, device=device)
+            center[places[1]] = batch.plan.center - before
+        else:
+            center = torch.repeat_interleave(degree, output_size=steps * edges)
+            center = center - torch.arange(steps, device=device).repeat_interleave(edges) * nodes
         neighbor = center.clone()
-        neighbor[places[1]] = batch.plan.neighbor - first[0].to(device).repeat_interleave(per_batch[1].to(device))
+        neighbor[places[1]] = batch.plan.neighbor - before
         member = torch.full((steps * nodes,), self.batch_size, device=device)
         first_graph = (graphs.cumsum(0) - graphs).to(device)
         member[places[0]] = batch.batch - first_graph.repeat_interleave(per_batch[0].to(device))
@@ -132,11 +152,12 @@ class Padding:
         return np.stack([self._histogram[numbers.numpy()].sum(0) for numbers in chosen])
 
 
-def plan_of(row: PaddedEpoch, profile: Tensor) -> Plan:
+def plan_of(row: PaddedEpoch, padding: Padding) -> Plan:
     """The plan of one batch, from tensors without their first dimension."""
-    return Plan(
+    kind = RoomyPlan if padding.roomy else Plan
+    return kind(
         neighbor=row.neighbor, center=row.center, edge=torch.arange(row.center.size(0), device=row.center.device),
-        start=row.degree.cumsum(0) - row.degree, degree=row.degree, order=row.order, profile=profile,
+        start=row.degree.cumsum(0) - row.degree, degree=row.degree, order=row.order, profile=padding.profile,
         extent=row.degree.new_empty(row.degree.size(0), 0),
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from pggnn.ops import reference
 from pggnn.ops.operator import differentiable
 from pggnn.ops.structure import step_codes
 from pggnn.orderings import Reading
-from pggnn.plan import Plan
+from pggnn.plan import Plan, RoomyPlan
 
 BACKENDS = ("auto", "triton", "packed", "reference")
 HAS_TRITON = find_spec("triton") is not None
@@ -77,4 +77,6 @@ def group_recurrence(
         if reason is not None and backend == "triton":
             raise ValueError(f'backend="triton" {reason}; use backend="auto"')
         fused = reason is None
+    if isinstance(plan, RoomyPlan) and (structure is not None or not fused):
+        raise ValueError("a roomy plan is for the fused kernels without structural bits: build one of the graph itself")
     return differentiable(gates, weights, plan, rows, root, reading, cell, workspace, fused, codes)

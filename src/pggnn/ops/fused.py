@@ -112,6 +112,7 @@ class Fused:
         build = (reading, self.shape.block)
         self.tiles = Tiles.build(graph, *build) if plan is None else plan.derived(Tiles.build, *build)
         self.extent = self.tiles.extent
+        self._offsets: dict[tuple[Chunk, int], Tensor] = {}
         self.wave = processors(gates.device) * (1 if self.shape.warps > 4 else 2)
         columns = self.shape.warps // (self.shape.block // 16)
         vector = min(16 // self.dtype.itemsize, self.width // columns // 4)
@@ -197,11 +198,12 @@ class Fused:
             )
         return out, saved, self.rows.new_empty(0)
 
-    def offset(self, chunk: Chunk) -> Tensor:
-        """Where the states of each tile of a chunk begin."""
-        if chunk.slab is None:
-            return self.tiles.offset[chunk.first_tile :]
-        return torch.arange(chunk.tiles + 1, device=self.gates.device) * ((chunk.slab + 1) * self.shape.block)
+    def offset(self, chunk: Chunk, begin: int) -> Tensor:
+        """:meth:`Tiles.offsets`, made once."""
+        key = chunk, begin
+        if key not in self._offsets:
+            self._offsets[key] = self.tiles.offsets(chunk, begin)
+        return self._offsets[key]
 
     def run(
         self, chunk: Chunk, begin: int, states: list[States] | None, carry: Tensor | None, last: Tensor | None = None
@@ -224,13 +226,13 @@ class Fused:
                 below = torch.addmm(weights.bias, lower, weights.forward[:wide].t())
             forward_layer[(chunk.tiles,)](
                 self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
-                self.tiles.node_of, self.tiles.first, self.degree, self.start, self.offset(chunk),
+                self.tiles.node_of, self.tiles.first, self.degree, self.start, self.offset(chunk, begin),
                 kept.acts if kept is not None else unused, kept.cells if kept is not None else unused, hidden,
                 last if ends else unused,
                 unused if carries_in is None else carries_in[index],
                 unused if carries_out is None else carries_out[index],
                 *((unused,) * 3 if told is None else (told.codes, told.first_step, told.table)),
-                self.extent.sequences, chunk.first_sequence, begin, self.root,
+                self.tiles.total, chunk.first_sequence, begin, self.root,
                 SOURCE=source, KEEP=kept is not None, TOP=ends, RESUMES=carry is not None, PAUSES=pauses,
                 **self.running, **(UNTOLD if told is None else told.constants),
             )  # fmt: skip
@@ -287,14 +289,14 @@ class Fused:
             d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
             backward_layer[(chunk.tiles,)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
-                self.offset(chunk), kept.acts, d_acts, kept.cells, kept.hidden,
-                d_out if carries is None else carries[index], self.extent.sequences, chunk.first_sequence, begin,
+                self.offset(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
+                d_out if carries is None else carries[index], self.tiles.total, chunk.first_sequence, begin,
                 H=self.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
                 PAUSES=carry is not None, AHEAD=self.width <= 64, **self.running,
             )  # fmt: skip
             if upper and not projects:
                 d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide])
-            gradient.add(index, d_acts, kept.hidden, states[index - 1].hidden, chunk.rows)
+            gradient.add(index, d_acts, kept.hidden, states[index - 1].hidden, chunk.tiles, self.offset(chunk, begin))
             d_hidden = d_below
         return d_acts
 
@@ -302,7 +304,7 @@ class Fused:
         """Adds the gate gradients of a chunk's steps to the rows they read."""
         gate_gradient[(chunk.end_slot - chunk.first_slot,)](
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
-            self.start, self.offset(chunk), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
+            self.start, self.offset(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
             begin, begin + (chunk.slab or chunk.longest), self.root,
             **self.layout, **self.gating, **self.reads, QUEUE=8, SCATTERS=scatters, num_warps=1,
         )  # fmt: skip
@@ -337,11 +339,11 @@ class WeightGradient:
         told = operation.told
         self.structure = None if told is None else StructureGradient(operation, told, self.shares, self.side)
 
-    def add(self, index: int, d_acts: Tensor, hidden: Tensor, below: Tensor, rows: int) -> None:
+    def add(self, index: int, d_acts: Tensor, hidden: Tensor, below: Tensor, tiles: int, offset: Tensor) -> None:
         """Adds what a chunk contributes to a layer."""
         operation = self.operation
         weight_gradient[(self.tiles, self.shares)](
-            d_acts, hidden, below, self.matrices[index], self.vectors[index], rows,
+            d_acts, hidden, below, self.matrices[index], self.vectors[index], offset, tiles,
             W=self.wide, HP=operation.width, BU=self.side, BK=self.side,
             ROWS=64 if operation.dtype.itemsize == 2 else 32, B=operation.shape.block, UPPER=index > 0,
             ADDS=self.begun[index], PRECISION=operation.precision, num_warps=8 if self.side > 64 else 4,

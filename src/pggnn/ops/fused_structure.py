@@ -43,8 +43,8 @@ class StructureGradient:
             self.sums = operation.empty(self.shares * told.constants["LAGS"], operation.fields, torch.float32)
         wide, tiles = operation.fields * operation.width, operation.tiles
         structure_gradient[(wide // self.side, self.shares)](
-            d_acts, told.codes, told.first_step, tiles.node_of, tiles.first, operation.degree, operation.offset(chunk),
-            self.sums, operation.extent.sequences, chunk.first_sequence, begin, chunk.tiles,
+            d_acts, told.codes, told.first_step, tiles.node_of, tiles.first, operation.degree,
+            operation.offset(chunk, begin), self.sums, tiles.total, chunk.first_sequence, begin, chunk.tiles,
             W=wide, BU=self.side, ADDS=adds, PRECISION=operation.precision,
             LAGS=told.constants["LAGS"], STRIDE=told.constants["STRIDE"], **operation.reads, num_warps=4,
         )  # fmt: skip

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from math import isqrt
 
 import torch
 from torch import Tensor
 
 from pggnn.ops.schedule import Graph
 from pggnn.orderings import Reading
-from pggnn.plan import Plan
+from pggnn.plan import Plan, RoomyPlan
 
 
 @dataclass(frozen=True)
@@ -31,29 +32,48 @@ class Tiles:
     """``[E + N]`` node of each slot, in the order of the sequences."""
     slot_first: Tensor
     """``[N]`` first of a node's slots in that order."""
-    offset: Tensor
-    """``[tiles + 1]`` row of memory where each tile's states begin."""
+    lengths: Tensor
+    """``[tiles]`` steps of each tile's longest sequence; 0 for a tile that no sequence is left for."""
+    total: Tensor
+    """``[1]`` how many sequences there are: fewer than :attr:`extent` has room for if the plan's profile is that of a
+    larger graph, whose k-th longest sequence is nowhere shorter."""
 
     @classmethod
     def build(cls, plan: Plan | Graph, reading: Reading, block: int) -> "Tiles":
         """Lays the sequences out in tiles of ``block``."""
-        extent = Extent(plan.profile, reading, block)
+        extent = Extent(plan.profile, reading, block, isinstance(plan, RoomyPlan))
         degree = plan.degree.index_select(0, plan.order)
         count, slots = reading.count(degree), degree + 1
         order = plan.order.to(torch.int32)
-        node_of = order.repeat_interleave(count, output_size=extent.sequences)
-        slot_node = order.repeat_interleave(slots, output_size=extent.slots)
+        node_of = _repeated(order, count, extent.sequences)
+        slot_node = _repeated(order, slots, extent.slots)
         first, slot_first = torch.empty_like(degree, dtype=torch.int32), torch.empty_like(degree, dtype=torch.int32)
         first[plan.order] = (count.cumsum(0) - count).to(torch.int32)
         slot_first[plan.order] = (slots.cumsum(0) - slots).to(torch.int32)
-        longest = reading.length(plan.degree.index_select(0, node_of[::block].long()))
-        offset = torch.nn.functional.pad(((longest + 1) * block).cumsum(0), (1, 0))
-        return cls(extent, node_of, first, reading.count(plan.degree).to(torch.int32), slot_node, slot_first, offset)
+        total = count.sum(0, keepdim=True).to(torch.int32)
+        lengths = reading.length(plan.degree.index_select(0, node_of[::block].long()))
+        lengths = lengths * (torch.arange(0, extent.sequences, block, device=total.device) < total)
+        counts = reading.count(plan.degree).to(torch.int32)
+        return cls(extent, node_of, first, counts, slot_node, slot_first, lengths, total)
+
+    def offsets(self, chunk: "Chunk", begin: int) -> Tensor:
+        """Row of memory where the states of each tile of a chunk begin, and where the last one's end, if steps from
+        ``begin`` on are kept."""
+        steps = self.lengths[chunk.first_tile : chunk.first_tile + chunk.tiles]
+        if chunk.slab is not None:
+            steps = (steps - begin).clamp(0, chunk.slab)
+        return torch.nn.functional.pad(((steps + 1) * self.extent.block).cumsum(0), (1, 0))
+
+
+def _repeated(values: Tensor, times: Tensor, size: int) -> Tensor:
+    """Each value so many times, up to ``size`` values in all, the last one again where there are fewer."""
+    place = torch.arange(size, device=values.device)
+    return values[torch.searchsorted(times.cumsum(0), place, right=True).clamp(max=max(values.size(0) - 1, 0))]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive tiles whose states fit the workspace together; ``slab`` steps at a time if even one's do not."""
+    """Consecutive tiles whose states fit the workspace together; ``slab`` steps at a time if only few tiles' do."""
 
     first_tile: int
     tiles: int
@@ -67,10 +87,10 @@ class Chunk:
 
 
 class Extent:
-    """How many sequences, slots and tiles there are, from the profile alone."""
+    """How many sequences, slots and tiles there are, or at most if it is ``roomy``, from the profile alone."""
 
-    def __init__(self, profile: Tensor, reading: Reading, block: int) -> None:
-        self.block = block
+    def __init__(self, profile: Tensor, reading: Reading, block: int, roomy: bool = False) -> None:
+        self.block, self.roomy = block, roomy
         self._chunks: dict[tuple[int, int], list[Chunk]] = {}
         groups = [(n, nodes, reading.count(n), reading.length(n)) for n, nodes in profile.tolist()]
         self.slots = sum(nodes * (n + 1) for n, nodes, _, _ in groups)
@@ -98,28 +118,29 @@ class Extent:
         runs = list(self._runs())
         tile = 0
         while runs:
-            taken, rows, longest = 0, 0, runs[0][1]
-            if (longest + 1) * self.block > most_rows:
-                taken = max(1, min(runs[0][0], wave, most_rows // (FEWEST_STEPS * self.block)))
-                slab = max(1, most_rows // (taken * self.block) - 1)
-                runs[0] = runs[0][0] - taken, longest
-                yield self._chunk(tile, taken, taken * (slab + 1) * self.block, longest, slab)
+            longest, room, taken = runs[0][1], most_rows, 0
+            for tiles, length in runs:
+                fits = min(tiles, room // ((length + 1) * self.block))
+                if fits < tiles and taken + fits > wave:
+                    fits -= min(fits, (taken + fits) % wave)
+                taken, room = taken + fits, room - fits * (length + 1) * self.block
+                if fits < tiles:
+                    break
+            left = sum(tiles for tiles, _ in runs)
+            if 2 * taken >= min(wave, left) > 0 and taken > 0:
+                yield self._chunk(tile, taken, most_rows - room, longest, None)
             else:
-                room = most_rows
-                for index, (tiles, length) in enumerate(runs):
-                    fits = min(tiles, room // ((length + 1) * self.block))
-                    taken, room = taken + fits, room - fits * (length + 1) * self.block
-                    if fits < tiles and taken > wave:
-                        surplus = taken % wave
-                        cut = min(fits, surplus)
-                        fits, taken, room = fits - cut, taken - cut, room + cut * (length + 1) * self.block
-                    runs[index] = tiles - fits, length
-                    if fits < tiles:
-                        break
-                rows = most_rows - room
-                yield self._chunk(tile, taken, rows, longest, None)
+                # Too few to keep the processors busy: more of them, so many steps at a time that the states between
+                # the slabs take no more memory than those of one.
+                taken = max(1, min(wave, left, most_rows // ((isqrt(longest) + 1) * self.block)))
+                slab = max(1, most_rows // (taken * self.block) - 1)
+                yield self._chunk(tile, taken, taken * (slab + 1) * self.block, longest, slab)
             tile += taken
-            runs = [run for run in runs if run[0] > 0]
+            while runs and taken > 0:
+                tiles, length = runs.pop(0)
+                if tiles > taken:
+                    runs.insert(0, (tiles - taken, length))
+                taken = max(0, taken - tiles)
 
     def _runs(self) -> Iterator[tuple[int, int]]:
         """(how many tiles, steps of their longest sequence), by falling length."""
@@ -132,9 +153,8 @@ class Extent:
 
     def _chunk(self, tile: int, tiles: int, rows: int, longest: int, slab: int | None) -> Chunk:
         begin, end = tile * self.block, min((tile + tiles) * self.block, self.sequences)
-        return Chunk(
-            tile, tiles, begin, end, self._slots_before(begin), self._slots_before(end - 1, 1), rows, longest, slab
-        )
+        first, last = (0, self.slots) if self.roomy else (self._slots_before(begin), self._slots_before(end - 1, 1))
+        return Chunk(tile, tiles, begin, end, first, last, rows, longest, slab)
 
     def _slots_before(self, sequence: int, more: int = 0) -> int:
         """Slots of all nodes before that of ``sequence``, and of so many ``more`` nodes."""
@@ -142,7 +162,3 @@ class Extent:
         n, _, count, _ = self.groups[group]
         before = sequence - (self.ends[group - 1] if group else 0)
         return (self.slot_ends[group - 1] if group else 0) + (before // count + more) * (n + 1)
-
-
-FEWEST_STEPS = 64
-"""Where sequences are too long to be kept whole, so many steps are kept at a time if memory allows."""

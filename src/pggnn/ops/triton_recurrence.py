@@ -21,6 +21,9 @@ from pggnn.ops.triton_layout import (
 )
 from pggnn.ops.triton_structure import first_told, told
 
+VARYING = ["first_sequence", "t_begin", "root"]
+"""Numbers that differ from launch to launch: Triton is not to compile a kernel for each kind of them."""
+
 
 @triton.jit
 def row_read(table_rows, root, node, start, i, t, n, steps, FORM: tl.constexpr, LIMIT: tl.constexpr):
@@ -30,11 +33,11 @@ def row_read(table_rows, root, node, start, i, t, n, steps, FORM: tl.constexpr, 
     return tl.where(at_neighbor, tl.load(table_rows + start + neighbor, mask=at_neighbor, other=0), root + node)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 def forward_layer(
     table, table_rows, below, weight_ih, weight_hh, bias,
     node_of, first, degree, start, offset, acts, cells, hidden, last, carry_in, carry_out,
-    codes, first_step, structure, num_sequences, first_sequence, t_begin, root,
+    codes, first_step, structure, total, first_sequence, t_begin, root,
     HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, CELL: tl.constexpr,
     FORM: tl.constexpr, LIMIT: tl.constexpr, SOURCE: tl.constexpr, KEEP: tl.constexpr, TOP: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, LAGS: tl.constexpr,
@@ -47,6 +50,7 @@ def forward_layer(
     tile = tl.program_id(0)
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
     sequence = first_sequence + tile * B + r
+    num_sequences = tl.load(total)
     valid = sequence < num_sequences
     nodes = tl.load(node_of + sequence, mask=valid, other=0)
     steps = tl.where(valid, length(tl.load(degree + nodes).to(tl.int32), FORM, LIMIT), 0)
@@ -73,9 +77,10 @@ def forward_layer(
         if CELL == "lstm":
             tl.store(cells + spread, taken_apart(c.to(dtype), B, HP, WN, E))
 
-    w = tl.load(weight_hh + col[None, :] * HP + k[:, None])
+    read = col < blocks * W  # a tile without sequences needs no weights
+    w = tl.load(weight_hh + col[None, :] * HP + k[:, None], mask=read[None, :], other=0)
     if SOURCE == "below":
-        v = tl.load(weight_ih + col[None, :] * HP + k[:, None])
+        v = tl.load(weight_ih + col[None, :] * HP + k[:, None], mask=read[None, :], other=0)
     if SOURCE == "table":
         fragment_sequence = first_sequence + tile * B + fragment_row(B)
         exists = fragment_sequence < num_sequences
@@ -156,10 +161,10 @@ def forward_layer(
             tl.store(carry_out + kept + HP, c)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 def backward_layer(
     d_out, d_hidden, d_below, weight_ih, weight_hh, node_of, degree, offset, acts, d_acts, cells, hidden, carry,
-    num_sequences, first_sequence, t_begin,
+    total, first_sequence, t_begin,
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
     CELL: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
@@ -171,6 +176,7 @@ def backward_layer(
     tile = tl.program_id(0)
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
     sequence = first_sequence + tile * B + r
+    num_sequences = tl.load(total)
     valid = sequence < num_sequences
     node = tl.load(node_of + sequence, mask=valid, other=0)
     steps = tl.where(valid, length(tl.load(degree + node).to(tl.int32), FORM, LIMIT), 0)
@@ -197,9 +203,10 @@ def backward_layer(
             dc = tl.load(carry + kept + HP)
     tl.store(d_acts + wide_spread, tl.zeros([4, 8, B // 16, WN, 2, W // WN // 4 // E, E], dtype))
 
-    w = tl.load(weight_hh + col[:, None] * HP + k[None, :])
+    read = col < blocks * W  # a tile without sequences needs no weights
+    w = tl.load(weight_hh + col[:, None] * HP + k[None, :], mask=read[:, None], other=0)
     if PROJECTS:
-        v = tl.load(weight_ih + col[:, None] * HP + k[None, :])
+        v = tl.load(weight_ih + col[:, None] * HP + k[None, :], mask=read[:, None], other=0)
     if TOP:
         first_end = tl.min(tl.where(valid, steps, 2147483647))
     # What a step reads is asked for during the step before, once registers are free for it.

@@ -36,9 +36,9 @@ def told(codes, step, runs, STRIDE: tl.constexpr):
     return tl.load(codes + (at >> 5), mask=runs, other=0) >> (at & 31).to(tl.int32)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_sequence", "t_begin", "tiles"])
 def structure_gradient(
-    acts, codes, first_step, node_of, first, degree, offset, d_rows, num_sequences, first_sequence, t_begin, tiles,
+    acts, codes, first_step, node_of, first, degree, offset, d_rows, total, first_sequence, t_begin, tiles,
     W: tl.constexpr, B: tl.constexpr, BU: tl.constexpr, LAGS: tl.constexpr, STRIDE: tl.constexpr,
     FORM: tl.constexpr, LIMIT: tl.constexpr, ADDS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -50,7 +50,8 @@ def structure_gradient(
     r, lag = tl.arange(0, B), tl.arange(0, LAGS)
     u = tl.program_id(0) * BU + tl.arange(0, BU)
     origin = tl.load(offset)
-    total = tl.zeros([BU, LAGS], tl.float32)
+    sums = tl.zeros([BU, LAGS], tl.float32)
+    num_sequences = tl.load(total)
     for tile in range(share, tiles, shares):
         sequence = first_sequence + tile * B + r
         valid = sequence < num_sequences
@@ -64,11 +65,11 @@ def structure_gradient(
             bits = ((word[:, None] >> lag[None, :]) & 1).to(acts.dtype.element_ty)
             row = base + b * B + r
             d = tl.trans(tl.load(acts + row[:, None] * W + u[None, :]))
-            total = tl.dot(d, bits, acc=total, input_precision=PRECISION)
+            sums = tl.dot(d, bits, acc=sums, input_precision=PRECISION)
     out = d_rows + (share * LAGS + lag)[None, :] * W + u[:, None]
     if ADDS:
-        total += tl.load(out)
-    tl.store(out, total)
+        sums += tl.load(out)
+    tl.store(out, sums)
 
 
 @triton.jit

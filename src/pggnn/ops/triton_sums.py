@@ -42,9 +42,9 @@ def finish_weights(
             tl.store(d_bias_ih + row, vector, mask=exists)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tiles"])
 def weight_gradient(
-    acts, hidden, below, d_weight, d_bias, num_rows,
+    acts, hidden, below, d_weight, d_bias, offset, tiles,
     W: tl.constexpr, HP: tl.constexpr, BU: tl.constexpr, BK: tl.constexpr, ROWS: tl.constexpr, B: tl.constexpr,
     UPPER: tl.constexpr, ADDS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -53,6 +53,7 @@ def weight_gradient(
     Program (tile of the matrix, share); ``d_weight`` is ``[share, 2, W, HP]``, ``d_bias`` is ``[share, W]``.
     """
     share, shares = tl.program_id(1), tl.num_programs(1)
+    num_rows = tl.load(offset + tiles) - tl.load(offset)
     across: tl.constexpr = HP // BK
     u = tl.program_id(0) // across * BU + tl.arange(0, BU)
     k = tl.program_id(0) % across * BK + tl.arange(0, BK)
@@ -86,7 +87,7 @@ def weight_gradient(
         tl.store(at, sums)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_slot", "first_sequence", "end_sequence", "t_begin", "t_end", "root"])
 def gate_gradient(
     acts, d_gates, table_rows, slot_node, slot_first, first, degree, start, offset,
     first_slot, first_sequence, end_sequence, t_begin, t_end, root,
@@ -104,7 +105,7 @@ def gate_gradient(
     origin = tl.load(offset)
     col = tl.arange(0, W)
     total = tl.zeros([W], tl.float32)
-    count = readings(j, n, FORM, LIMIT)
+    count = tl.where(j <= n, readings(j, n, FORM, LIMIT), 0)
     for q_begin in range(0, count, QUEUE):
         q = q_begin + tl.arange(0, QUEUE)
         i, t, reads = reading(q, j, n, FORM, LIMIT)

@@ -51,7 +51,9 @@ TABLES: dict[str, Table] = {
             "PG-GNN (group)": Row(GROUP),
             "PG-GNN (single)": Row(SINGLE),
             "GIN": Row(("--model.name", "gin", *COUNTING_RIVAL), "GIN"),
-            "GCN": Row(("--model.name", "gcn", "--model.layers", "2", *COUNTING_RIVAL), "GCN"),
+            "GCN": Row(
+                ("--model.name", "gcn", "--model.init", "glorot", "--model.layers", "2", *COUNTING_RIVAL), "GCN"
+            ),
             "GraphSAGE": Row(("--model.name", "sage", "--model.layers", "2", *COUNTING_RIVAL[:4]), "SAGE"),
             "rGIN": Row(("--model.name", "rgin", *COUNTING_RIVAL), "rGIN"),
             "RP": Row(("--model.name", "rp", "--optim.lr", "0.01"), "RP"),

@@ -41,6 +41,8 @@ class ModelConfig:
     """Dropout on the scores of each layer."""
     edge_features: bool = False
     """Whether the network reads the edges' features."""
+    init: Literal["glorot", "torch"] = "glorot"
+    """How the weights start: as the paper's appendix says, or uniform within ±1/√width, as its authors' code has it."""
     orderings: Choice | int = "group"
     """PG-GNN: arrangements of neighbours it reads: the whole group, a single one, K of the group, or a random one."""
     cell: Literal["lstm", "gru", "srn"] = "lstm"

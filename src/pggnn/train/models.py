@@ -9,6 +9,7 @@ from torch_geometric.data import Batch
 
 from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE
 from pggnn.data.schema import Schema
+from pggnn.nn.init import torch_init
 from pggnn.nn.model import PGGNN, Network
 from pggnn.train.config import ModelConfig
 
@@ -25,11 +26,12 @@ def build(config: ModelConfig, schema: Schema) -> Network:
     if config.name == "pggnn":
         names = ("orderings", "cell", "rnn_layers", "root", "numbering", "max_degree", "structure")
         own = {name: getattr(config, name) for name in names}
-    return MODELS[config.name](
+    network = MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
         edge_dim=schema.edge_dim if config.edge_features else None, **own,
     )  # fmt: skip
+    return network.apply(torch_init) if config.init == "torch" else network
 
 
 class Scorer(torch.nn.Module):

@@ -10,13 +10,17 @@ import torch
 from torch import Tensor
 
 from pggnn.data.padding import PaddedEpoch, Padding, plan_of
+from pggnn.nn.conv import SequenceConv
 from pggnn.nn.model import PGGNN
+from pggnn.ops import HAS_TRITON
 from pggnn.train.loop import Training, Watch
 
 WARM_UP = 3
 """Steps that are taken one by one before the recording, so that everything that is made once is there."""
 MOST_STEPS = 2**20
 """Steps of sequences up to which a padded batch is worth it whatever it holds in vain; beyond, at most a half more."""
+MOST_ROOM = 4
+"""Times the steps of a batch that a roomy one may have room for: it takes no time, but memory."""
 
 
 def worthwhile(training: Training) -> Padding | None:
@@ -32,9 +36,19 @@ def worthwhile(training: Training) -> Padding | None:
     )
     if not possible:
         return None
-    padding = Padding(storage, training.parts.train, config.optim.batch_size)
+    roomy = config.run.precision != "64" and all(takes_room(conv) for conv in training.network.convs)
+    padding = Padding(storage, training.parts.train, config.optim.batch_size, roomy)
     padded, drawn = padding.steps
-    return padding if padded <= max(MOST_STEPS, 1.5 * drawn) else None
+    return padding if padded <= max(MOST_STEPS, (MOST_ROOM if roomy else 1.5) * drawn) else None
+
+
+def takes_room(conv: torch.nn.Module) -> bool:
+    """Whether a layer on the GPU reads roomy plans: if the fused kernels run it, and no structural bits."""
+    if not isinstance(conv, SequenceConv) or conv.structure or not HAS_TRITON:
+        return False
+    from pggnn.ops.fused import refusal
+
+    return refusal(next(conv.parameters()), conv.out_channels) is None
 
 
 class Replay:
@@ -98,7 +112,7 @@ class Replay:
         now = {name: table.index_select(0, self.row).squeeze(0) for name, table in self._tables.items()}
         total = now.pop("total")
         batch = PaddedEpoch(**now)
-        plan, graphs = plan_of(batch, self.padding.profile), self.padding.batch_size + 1
+        plan, graphs = plan_of(batch, self.padding), self.padding.batch_size + 1
         dtype = next(training.network.parameters()).dtype
         edge_attr = batch.edge_attr.to(dtype) if training.config.model.edge_features else None  # type: ignore[union-attr]
         training.network.zero_grad()
