@@ -6,7 +6,7 @@ import time
 import pytest
 import torch
 
-from pggnn import bench
+from pggnn.bench import cpu, run
 from pggnn.cli import main
 from pggnn.report.figures import draw_counts, draw_group
 
@@ -112,7 +112,7 @@ def test_counts_figure(tmp_path):
 
 
 def test_bench_writes_what_it_prints(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(bench.BENCHMARKS, "star", ("A small star", lambda: bench.star(leaves=40)))
+    monkeypatch.setitem(run.BENCHMARKS, "star", ("A small star", lambda: cpu.star(leaves=40)))
     assert main(["bench", "star", "--json", str(tmp_path / "star.json")]) == 0
     figures = json.loads((tmp_path / "star.json").read_text())["figures"]
     out = capsys.readouterr().out
@@ -121,8 +121,8 @@ def test_bench_writes_what_it_prints(capsys, tmp_path, monkeypatch):
 
 
 def test_bench_compares_equal_models():
-    times = bench.training_step(bench.erdos_renyi(2), rounds=1)
+    times = cpu.training_step(cpu.erdos_renyi(2), rounds=1)
     assert set(times) == {"ours", "straightforward", "plan"}
     assert min(times.values()) > 0
-    rates = bench.forward_rate(rounds=1)
+    rates = cpu.forward_rate(rounds=1)
     assert rates["matrix product"] > 0 < rates["ours"]

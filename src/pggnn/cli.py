@@ -62,7 +62,7 @@ def groups(args: argparse.Namespace) -> None:
 
 def bench(args: argparse.Namespace) -> None:
     """Times and measures."""
-    from pggnn.bench import run
+    from pggnn.bench.run import run
 
     run(args.what, args.json)
 

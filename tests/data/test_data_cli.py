@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from torch_geometric.datasets import TUDataset
 
-from pggnn import bench
+from pggnn.bench import cpu as bench
 from pggnn.cli import main
 from pggnn.data.catalogue import CATALOGUE
 from pggnn.data.counts import triangles

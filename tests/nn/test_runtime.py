@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pggnn import PGGNN, PGConv, Plan
-from pggnn.bench import CLEAR_REFS, peak_memory
+from pggnn.bench.cpu import CLEAR_REFS, peak_memory
 from pggnn.testing import DEGREES, random_graph
 
 NODES = len(DEGREES)

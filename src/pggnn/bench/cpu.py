@@ -1,6 +1,5 @@
-"""Timings and memory on this machine; what is compared is measured in one run, turn by turn."""
+"""The packed operation, and loading of data, on a CPU; what is compared is measured in one run, turn by turn."""
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,6 @@ from pggnn.data.batches import Batches
 from pggnn.data.catalogue import CATALOGUE, load
 from pggnn.data.counting import erdos_renyi, random_regular
 from pggnn.data.store import data_root
-from pggnn.files import replacing
 from pggnn.groups import group
 from pggnn.nn import PGGNN, PGConv
 from pggnn.orderings import Orderings
@@ -213,52 +211,3 @@ def data(rounds: int = 3) -> Figures:
 def _load_and_batch(name: str, batch_size: int) -> None:
     for _ in Batches(load(name, split="train"), batch_size, "shuffle"):
         pass
-
-
-def kernel() -> Figures:
-    """See :mod:`pggnn.bench_gpu`."""
-    from pggnn.bench_gpu import kernel
-
-    return kernel()
-
-
-def train() -> Figures:
-    """See :mod:`pggnn.bench_train`."""
-    from pggnn.bench_train import overhead
-
-    return overhead()
-
-
-BENCHMARKS: dict[str, tuple[str, Callable[[], Figures]]] = {
-    "layer": (f"Training step: batch {BATCH}, hidden {HIDDEN}, 2-layer LSTM, 4 aggregations, whole group", layer),
-    "data": ("Training sets, from the cache to shuffled batches with plans", data),
-    "kernel": ("262,144 sequences of degree 8, 2-layer LSTM, bfloat16 autocast; then training on a GPU", kernel),
-    "train": (
-        f"Epoch of ER counting: batch {BATCH}, hidden {HIDDEN}, 2-layer LSTM, 4 aggregations, whole group",
-        train,
-    ),
-    "star": (f"Star with 2,000 leaves: forward and backward, hidden {HIDDEN}, 2-layer LSTM", star),
-}
-
-
-def run(what: str, json_path: Path | None = None) -> dict[str, float]:
-    """Runs a benchmark, prints its figures as they come and, on request, writes them as JSON."""
-    from rich.console import Console
-
-    torch.manual_seed(0)
-    title, benchmark = BENCHMARKS[what]
-    machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
-    if torch.cuda.is_available():
-        machine += f", {torch.cuda.get_device_name()}"
-    console = Console()
-    console.print(f"{title}\n{machine}")
-    figures = {}
-    with console.status("measuring, up to two minutes"):
-        for name, value in benchmark():
-            figures[name] = value
-            console.print(f"{name:>64}  {value:10.3f}", highlight=False)
-    if json_path is not None:
-        content = {"benchmark": what, "machine": machine, "figures": figures}
-        with replacing(json_path) as unfinished:
-            unfinished.write_text(json.dumps(content, indent=2) + "\n")
-    return figures

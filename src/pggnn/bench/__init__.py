@@ -1,0 +1,1 @@
+"""``pggnn bench``: speed and memory, on a CPU and on a GPU."""
