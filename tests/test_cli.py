@@ -65,6 +65,7 @@ def test_bad_input_is_one_line_and_not_zero(capsys, tmp_path):
         ["demo"],
         ["groups"],
         ["bench"],
+        ["bench", "kernel"],
         ["data"],
         ["data", "stats"],
         ["data", "check"],

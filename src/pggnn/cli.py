@@ -60,13 +60,6 @@ def groups(args: argparse.Namespace) -> None:
         print(f"\nFigure: {draw_group(n, args.figure)}")
 
 
-def bench(args: argparse.Namespace) -> None:
-    """Times and measures."""
-    from pggnn.bench.run import run
-
-    run(args.what, args.json)
-
-
 def parser() -> argparse.ArgumentParser:
     """The command line with all its subcommands."""
     from pggnn import __version__
@@ -129,18 +122,13 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add_paper_commands(sub)
 
+    from pggnn.bench.cli import add_commands as add_benchmarks
+
     sub = command(
-        "bench", bench, "Measure speed and memory on this machine; what is compared is measured in one run.",
-        "  pggnn bench layer\n  pggnn bench star --json star.json",
+        "bench", None, "Measure speed and memory on this machine; what is compared is measured in one run.",
+        "  pggnn bench layer\n  pggnn bench star --json star.json\n  pggnn bench kernel --only layer",
     )  # fmt: skip
-    sub.add_argument(
-        "what",
-        choices=("layer", "star", "data", "train", "kernel"),
-        help="layer: training steps and forward rate; star: a hub of 2,000 neighbours; data: loading and batches; "
-        "train: what the training engine adds to a bare loop; "
-        "kernel: the fused kernels on a GPU",
-    )
-    sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
+    add_benchmarks(sub)
     return root
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks by name, run and kept."""
+"""The benchmarks that need no GPU by name, run and kept."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -12,13 +12,6 @@ from pggnn.files import replacing
 Figures = Iterator[tuple[str, float]]
 
 
-def kernel() -> Figures:
-    """See :mod:`pggnn.bench.kernel`."""
-    from pggnn.bench.kernel import kernel
-
-    return kernel()
-
-
 def train() -> Figures:
     """See :mod:`pggnn.bench.engine`."""
     from pggnn.bench.engine import overhead
@@ -29,7 +22,6 @@ def train() -> Figures:
 BENCHMARKS: dict[str, tuple[str, Callable[[], Figures]]] = {
     "layer": (f"Training step: batch {BATCH}, hidden {HIDDEN}, 2-layer LSTM, 4 aggregations, whole group", layer),
     "data": ("Training sets, from the cache to shuffled batches with plans", data),
-    "kernel": ("262,144 sequences of degree 8, 2-layer LSTM, bfloat16 autocast; then training on a GPU", kernel),
     "train": (
         f"Epoch of ER counting: batch {BATCH}, hidden {HIDDEN}, 2-layer LSTM, 4 aggregations, whole group",
         train,

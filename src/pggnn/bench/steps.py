@@ -1,0 +1,92 @@
+"""Training steps, optimizer included, data on the GPU: small graphs, and those with the largest neighbourhoods."""
+
+import statistics
+import sys
+import tempfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch_geometric.data import Batch
+
+from pggnn.bench.epochs import epoch_seconds, is_there, shipped, trainer
+from pggnn.bench.timing import DEVICE, ON_GPU, Figures, autocast, milliseconds, peak_mebibytes, seconds, wait
+from pggnn.data.batches import Batches
+from pggnn.data.catalogue import load
+from pggnn.data.counting import erdos_renyi
+from pggnn.groups import order
+from pggnn.nn import PGGNN
+from pggnn.plan import Plan
+from pggnn.train.config import DataConfig
+from pggnn.train.models import Scorer, build
+from pggnn.train.run import load_graphs
+from pggnn.train.task import Task
+
+
+def counting(graphs: int = 5000) -> Figures:
+    """A step of ER counting, batch 16, hidden 64, 4 aggregations: as PyTorch runs it, as a CUDA graph of one batch, and
+    the training engine's, which plays a recording over batches that change."""
+    case = "ER, batch 16, hidden 64"
+    batch = Batch.from_data_list(erdos_renyi(16)).to(DEVICE)
+    plan = Plan.build(batch.edge_index, batch.num_nodes)
+    model = PGGNN(10, 64, 1, level="node").to(DEVICE)
+    optimizer = torch.optim.Adam(model.parameters(), fused=True, capturable=ON_GPU)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with autocast():
+            out = model(batch.x, plan)
+        torch.nn.functional.mse_loss(out.float().flatten(), batch.y.flatten()).backward()
+        optimizer.step()
+
+    yield case, "eager, ms", milliseconds(step)
+    if ON_GPU:
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            step()
+        wait()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        yield case, "CUDA graph of one batch, ms", milliseconds(graph.replay)
+    config = replace(shipped("er_triangles"), data=DataConfig("ER", options={"seed": 0, "graphs": graphs}))
+    with tempfile.TemporaryDirectory() as folder:
+        training = trainer(config, load_graphs(config), Path(folder))
+        yield case, "recorded over changing batches, ms", 1e3 * epoch_seconds(training, 3) / len(training.batches)
+
+
+def collab(count: int = 5) -> Figures:
+    """Some batches of 32 COLLAB graphs with the whole group: 2 aggregations, hidden 64, as in the shipped config.
+
+    Each batch is taken twice, and the second time counts; memory is all that lies on the GPU, the data set included.
+    """
+    if not is_there("COLLAB"):
+        return
+    config, dataset = shipped("collab"), load("COLLAB")
+    hidden, layers, task = config.model.hidden, config.model.layers, Task(dataset.schema)
+    batches = Batches(dataset, config.optim.batch_size, "shuffle", device=DEVICE)
+    scorer = Scorer(build(config.model, dataset.schema)).to(DEVICE)
+    optimizer = torch.optim.Adam(scorer.parameters(), fused=True)
+
+    def step(batch: Batch) -> None:
+        optimizer.zero_grad()
+        with autocast():
+            scores = scorer(batch)
+        (task.loss(scores, task.targets(batch.y)) / batch.num_graphs).backward()
+        optimizer.step()
+
+    work, times, memory = [], [], []
+    for number in range(count):
+        batch = batches[number]
+        n = batch.plan.degree
+        work.append(layers * int((order(n) * (n + 2)).sum()))
+        memory.append(peak_mebibytes(partial(step, batch)))
+        times.append(seconds(partial(step, batch)))
+        print(f"COLLAB: {work[-1] / 1e6:.1f} M steps, degree {n.max()}, {times[-1]:.3f} s", file=sys.stderr)
+    rates = [72 * hidden**2 * steps / time / 1e12 for steps, time in zip(work, times, strict=True)]
+    case = f"COLLAB, batch {config.optim.batch_size}, hidden {hidden}"
+    yield case, "steps of sequences, millions", statistics.median(work) / 1e6
+    yield case, "training step, ms", 1e3 * statistics.median(times)
+    yield case, "training step, TFLOP/s", statistics.median(rates)
+    yield case, "peak memory, GiB", max(memory) / 2**10
