@@ -58,7 +58,7 @@ def test_linear(monkeypatch):
     monkeypatch.setattr(linear, "FULL", 100)
     found = collect(linear.linear(smallest=2, largest=3, hub=40))
     assert len(found) == 3 * 3 + 1
-    assert found["hub of degree 40, 64 orderings"]["steps"] == 40 * 42
+    assert found["hub of degree 40, 64 orderings"]["steps"] == 40 * 42 + 40 * 2
     assert set(found["power law"]) == {f"exponent of {name} from 10^6 steps on" for name in ("forward", "training")}
     assert linear.exponent([(10.0, 2.0), (1000.0, 2e4)]) == pytest.approx(2)
 

@@ -53,6 +53,7 @@ def test_tables(invented, capsys):
     assert "| ZINC (GIN from its first 100 steps) | 157 |" in out
     assert "| power law | 1,000,000 | 9 | 1.00 |" in out
     assert "| power law | 1.00 |  |" in out
+    assert "](kernel-linear.svg)" in out and "](kernel-roofline.svg)" in out
     assert out.count("**missed**") == sum(
         not record.is_met(part, case, what, value)
         for part, cases in record.load(invented)[1].items()

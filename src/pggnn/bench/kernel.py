@@ -7,7 +7,6 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -30,7 +29,9 @@ def kernel(only: Sequence[str] = (), path: Path | None = None) -> record.Record:
     if not ON_GPU:
         raise ValueError("pggnn bench kernel measures the GPU kernels, and PyTorch sees no GPU here")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch looks at it once, at the first product
-    machine = f"torch {torch.__version__}, Triton {version('triton')}, {torch.cuda.get_device_name()}"
+    import triton
+
+    machine = f"torch {torch.__version__}, Triton {triton.__version__}, {torch.cuda.get_device_name()}"
     print(machine, flush=True)
     return run({name: find(place) for name, place in PARTS.items() if name in (only or PARTS)}, machine, path)
 

@@ -51,7 +51,9 @@ def layer(nodes: int = NODES) -> Figures:
             yield case, "deterministic / default, training", repeatable / training
             yield from cudnn(case, hidden, nodes, forward, training)
             yield from reference(case, hidden, forward / nodes)
-            yield case, "matrix product of its shape, TFLOP/s", product(32 * nodes, hidden, 4 * hidden)
+            rate = product(32 * nodes, hidden, 4 * hidden)
+            yield case, "matrix product of its shape, TFLOP/s", rate
+            yield case, "forward rate / that product's", 24 * hidden**2 * steps / forward / 1e9 / rate
     yield "ceilings", "matrix product 8192³, TFLOP/s", product(SIDE, SIDE, SIDE)
     yield "ceilings", "copy, TB/s", copy_rate()
 
@@ -92,7 +94,9 @@ def reference(case: str, hidden: int, ours: float) -> Figures:
     loop = PGConv(hidden, hidden, backend="reference").to(DEVICE)
     x = torch.randn(1, hidden, device=DEVICE)
     with autocast(), torch.no_grad():
-        yield case, "reference loop / ours, forward", milliseconds(lambda: loop(x, plan)) / ours
+        theirs = milliseconds(lambda: loop(x, plan))
+    yield case, "reference loop on one node, forward, ms", theirs
+    yield case, "reference loop / ours, forward", theirs / ours
 
 
 def product(rows: int, inner: int, columns: int) -> float:

@@ -17,11 +17,12 @@ FLOP = {"forward": 24 * 64**2, "training": 72 * 64**2}
 def draw(path: Path, folder: Path, suffix: str = "svg") -> list[Path]:
     """All pictures that the file has figures for."""
     _, figures = record.load(path)
-    made = []
-    for name, part, function in (("linear", "linear", draw_linear), ("roofline", "layer", draw_roofline)):
-        if part in figures:
-            made.append(function(figures[part], folder / f"{path.stem}-{name}.{suffix}"))
-    return made
+    functions = {"linear": draw_linear, "roofline": draw_roofline}
+    return [
+        functions[name](figures[part], folder / f"{path.stem}-{name}.{suffix}")
+        for name, (part, _) in record.PICTURES.items()
+        if part in figures
+    ]
 
 
 def draw_linear(cases: dict[str, dict[str, float]], path: Path) -> Path:

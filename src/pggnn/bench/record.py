@@ -16,6 +16,11 @@ PARTS = {
     "collab": "training batches of 32 COLLAB graphs with the whole group",
     "linear": "time against work from 10^4 to 10^9 steps, and a hub of degree 100,000",
 }
+PICTURES = {
+    "linear": ("linear", "Time and rate against the steps of all sequences"),
+    "roofline": ("layer", "Rates against operations for each byte moved, under the roofs of an H200"),
+}
+"""The pictures that can be drawn: from the figures of which part, and what they show."""
 GOALS: dict[tuple[str, str, str], float] = {
     ("layer", "hidden 64, bf16", "forward, ms"): 1.4,
     ("layer", "hidden 64, bf16", "training, ms"): 7.5,

@@ -45,13 +45,16 @@ def digits(value: float) -> str:
 
 
 def tables(path: Path) -> str:
-    """All tables that the file has figures for."""
+    """All tables that the file has figures for, and links to the pictures that :mod:`pggnn.bench.plots` draws of it."""
     machine, figures = record.load(path)
     made = [f"Measured in one run of `pggnn bench kernel` on {machine}; figures that reach their goal are bold.\n"]
     for make in (layer, layer_costs, training, epochs, linear, exponents):
         header, *rows = make(figures)
         if rows:
             made.append("".join("| " + " | ".join(row) + " |\n" for row in (header, ["---"] * len(header), *rows)))
+    for name, (part, what) in record.PICTURES.items():
+        if part in figures:
+            made.append(f"![{what}]({path.stem}-{name}.svg)\n")
     return "\n".join(made)
 
 
@@ -90,6 +93,7 @@ def layer_costs(figures: record.Record) -> Iterator[Sequence[str]]:
         "bitwise repeatable, times slower": "deterministic / default, training",
         "reference loop / ours, forward": "reference loop / ours, forward",
         "plain matrix product of the same shape, TFLOP/s": "matrix product of its shape, TFLOP/s",
+        "forward rate / that product's": "forward rate / that product's",
     }
     cases = [case for case in part.cases if ", " in case]
     yield "hidden, precision", *(case.removeprefix("hidden ") for case in cases)
