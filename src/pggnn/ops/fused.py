@@ -15,6 +15,7 @@ from pggnn.ops.tiles import Chunk, Tiles
 from pggnn.ops.triton_prepare import prepare_table, prepare_weights
 from pggnn.ops.triton_recurrence import backward_layer, forward_layer
 from pggnn.ops.triton_sums import finish_weights, gate_gradient, sequence_sum, weight_gradient
+from pggnn.ops.triton_wide import backward_wide, forward_wide
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
@@ -22,14 +23,18 @@ INTERPRETED = bool(triton.knobs.runtime.interpret)
 """Whether kernels run on the CPU, in Triton's interpreter."""
 UNTOLD = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
 """A layer without structural bits."""
+WIDEST = 256
+"""Channels that the kernels have room for."""
 
 
 class Shape(NamedTuple):
-    """How a layer is cut up: sequences in a tile, warps that read it, whether the input is projected in the kernel."""
+    """How a layer is cut up: sequences in a tile, warps that read it, whether the input is projected in the kernel,
+    and gates computed at a time where the weights have no room in shared memory, all of them otherwise."""
 
     block: int
     warps: int
     projects: bool
+    gates: int = 0
 
 
 def padded(hidden: int) -> int:
@@ -48,8 +53,8 @@ def refusal(gates: Tensor, hidden: int) -> str | None:
         return "needs a GPU, or Triton's interpreter (TRITON_INTERPRET=1)"
     if gates.dtype == torch.double:
         return "has no float64"
-    if padded(hidden) * operand_dtype(gates).itemsize > 256:
-        return f"has no room in shared memory for the weights of {hidden} channels in {gates.dtype}"
+    if hidden > WIDEST:
+        return f"has kernels for at most {WIDEST} channels, not for {hidden}"
     return None
 
 
@@ -60,11 +65,21 @@ def is_exact(gates: Tensor) -> bool:
 
 def shape(gates: Tensor, hidden: int) -> Shape:
     """A tile's states fill the registers of half a multiprocessor, or of a whole one where the weights do so too; half
-    as many fit where every operand comes in two parts."""
-    wide = padded(hidden) * operand_dtype(gates).itemsize > 128
+    as many fit where every operand comes in two parts. Weights of more than 128 channels, 64 in float32, have no room
+    in shared memory."""
+    row = padded(hidden) * operand_dtype(gates).itemsize
+    wide, streams = row > 128, row > 256
     if INTERPRETED:
-        return Shape(16, 1, not wide)
-    return Shape(32 if wide and is_exact(gates) else 64, 8 if wide else 4, not wide)
+        return Shape(16, 1, not wide, padded(hidden) if streams else 0)
+    block = 32 if wide and is_exact(gates) else 64
+    if streams:
+        return Shape(block, 4 if operand_dtype(gates).itemsize == 2 else 8, False, block)
+    return Shape(block, 8 if wide else 4, not wide)
+
+
+def program_rows(rows: int) -> int:
+    """Rows that a program prepares: many more where programs run one after the other, in the interpreter."""
+    return 128 if INTERPRETED else rows
 
 
 @cache
@@ -114,8 +129,12 @@ class Fused:
         self.extent = self.tiles.extent
         self._offsets: dict[tuple[Chunk, int], Tensor] = {}
         self.wave = processors(gates.device) * (1 if self.shape.warps > 4 else 2)
-        columns = self.shape.warps // (self.shape.block // 16)
-        vector = min(16 // self.dtype.itemsize, self.width // columns // 4)
+        self.streams = self.shape.gates > 0
+        if self.streams:
+            columns, vector = self.fields * self.width // self.shape.gates, 2
+        else:
+            columns = self.shape.warps // (self.shape.block // 16)
+            vector = min(16 // self.dtype.itemsize, self.width // columns // 4)
         exact = is_exact(gates)
         self.precision = "tf32x3" if exact else "tf32"
         self.layout = {"HP": self.width, "WN": columns, "E": vector, "FIELDS": self.fields}
@@ -123,11 +142,13 @@ class Fused:
         self.reads = {"FORM": reading.form, "LIMIT": reading.limit or 0, "B": self.shape.block}
         self.running = {
             **self.layout, **self.reads, "CELL": cell, "PRECISION": self.precision,
-            "FAST": not exact and not INTERPRETED, "num_warps": self.shape.warps, "num_stages": 1,
+            "FAST": not exact and not INTERPRETED, "num_warps": self.shape.warps,
+            "num_stages": 2 if self.streams else 1,
         }  # fmt: skip
         self.told = None if graph.codes is None or rows is None else Told(self, graph.codes, rows)
         upper = len(self.layers) > 1
         between = 0 if not upper else 1 if self.shape.projects else 1 + self.fields
+        between += 2 if self.streams else 0  # the state between the steps, over the least number of steps
         self.kept_width = (self.fields + self.state_count) * self.width * len(self.layers)
         size = self.width * self.dtype.itemsize
         self.most_kept = max(2 * self.shape.block, workspace // (self.kept_width // self.width + between) // size)
@@ -154,11 +175,14 @@ class Fused:
             both = self.empty(4 * wide, 1)
             bias = self.gates.new_empty(wide, dtype=torch.float if self.shape.projects else self.dtype)
             hh, ih = layer.weight_hh, layer.weight_ih
-            prepare_weights[(wide // 16,)](
+            rows = min(wide, program_rows(16))
+            prepare_weights[(wide // rows,)](
                 hh if ih is None else ih, hh, layer.bias_hh if layer.bias_ih is None else layer.bias_ih,
                 layer.bias_hh, both, both[2 * wide :], bias, **self.layout, **self.gating, CELL=self.cell,
-                UPPER=index > 0, ARRANGED=not self.shape.projects, ROWS=16, num_warps=4,
+                UPPER=index > 0, ARRANGED=not self.shape.projects, ROWS=rows, num_warps=4,
             )  # fmt: skip
+            if self.streams:  # transposed: what is added up is then contiguous, as TF32 units want it
+                both[3 * wide :] = both[3 * wide :].t().contiguous().view(wide, -1)
             prepared.append(Weights(both[: 2 * wide], both[2 * wide :], bias))
         return prepared
 
@@ -205,12 +229,19 @@ class Fused:
             self._offsets[key] = self.tiles.offsets(chunk, begin)
         return self._offsets[key]
 
+    def carry(self, chunk: Chunk) -> Tensor | None:
+        """Memory for the state of all layers, where a chunk's steps cannot all be run at once or states lie in memory
+        between the steps."""
+        if chunk.slab is None and not self.streams:
+            return None
+        return self.empty(len(self.layers) * chunk.tiles * self.shape.block, 2, torch.float32)
+
     def run(
         self, chunk: Chunk, begin: int, states: list[States] | None, carry: Tensor | None, last: Tensor | None = None
     ) -> Tensor | None:
         """Runs all layers over a chunk from step ``begin`` on, and returns the state where it had to stop."""
         pauses = chunk.slab is not None
-        out = self.empty(len(self.layers) * chunk.tiles * self.shape.block, 2, torch.float32) if pauses else None
+        out = self.carry(chunk)
         carries_in = None if carry is None else carry.chunk(len(self.layers))
         carries_out = None if out is None else out.chunk(len(self.layers))
         wide, block = self.fields * self.width, self.shape.block
@@ -218,13 +249,14 @@ class Fused:
         for index, weights in enumerate(self.weights):
             ends = index + 1 == len(self.layers) and last is not None
             kept = states[index] if states is not None else None
-            hidden = kept.hidden if kept is not None else unused if ends else self.empty(chunk.rows, 1)
+            needed = not ends or self.streams
+            hidden = kept.hidden if kept is not None else self.empty(chunk.rows, 1) if needed else unused
             source = "table" if index == 0 else "below" if self.shape.projects else "product"
             told = self.told if index == 0 else None
             if source == "product":
                 lower = below.view(-1, self.width)[block : chunk.rows]
                 below = torch.addmm(weights.bias, lower, weights.forward[:wide].t())
-            forward_layer[(chunk.tiles,)](
+            (forward_wide if self.streams else forward_layer)[(chunk.tiles,)](
                 self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
                 self.tiles.node_of, self.tiles.first, self.degree, self.start, self.offset(chunk, begin),
                 kept.acts if kept is not None else unused, kept.cells if kept is not None else unused, hidden,
@@ -259,9 +291,7 @@ class Fused:
             carries: list[Tensor | None] = [None]
             for begin in begins[:-1]:
                 carries.append(self.run(chunk, begin, None, carries[-1]))
-            carry = None
-            if chunk.slab is not None:
-                carry = self.empty(len(self.layers) * chunk.tiles * self.shape.block, 2, torch.float32)
+            carry = self.carry(chunk)
             for begin, before in zip(reversed(begins), reversed(carries), strict=True):
                 if not keeps:
                     self.run(chunk, begin, states, before)
@@ -287,7 +317,7 @@ class Fused:
             projects = upper and self.shape.projects
             d_below = self.empty(chunk.rows, 1) if projects else d_out
             d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
-            backward_layer[(chunk.tiles,)](
+            (backward_wide if self.streams else backward_layer)[(chunk.tiles,)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
                 self.offset(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
                 d_out if carries is None else carries[index], self.tiles.total, chunk.first_sequence, begin,
@@ -306,7 +336,8 @@ class Fused:
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
             self.start, self.offset(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
             begin, begin + (chunk.slab or chunk.longest), self.root,
-            **self.layout, **self.gating, **self.reads, QUEUE=8, SCATTERS=scatters, num_warps=1,
+            **self.layout, **self.gating, **self.reads, QUEUE=8, SCATTERS=scatters,
+            num_warps=max(1, self.fields * self.width // 512),
         )  # fmt: skip
 
     def keys(self) -> Tensor:
@@ -327,7 +358,7 @@ class WeightGradient:
     def __init__(self, operation: Fused) -> None:
         self.operation = operation
         self.wide = operation.fields * operation.width
-        self.side = min(operation.width, 128)
+        self.side = min(operation.width, 128 if operation.dtype.itemsize == 2 else 64)
         self.tiles = (self.wide // self.side) * (operation.width // self.side)
         self.shares = max(
             1, min(-(-operation.extent.rows // 64), -(-2 * processors(operation.gates.device) // self.tiles))
@@ -359,9 +390,10 @@ class WeightGradient:
             d_hh, d_bias_hh = (torch.empty_like(w, dtype=torch.float) for w in (layer.weight_hh, layer.bias_hh))
             d_ih, d_bias_ih = (torch.empty_like(d_hh), torch.empty_like(d_bias_hh)) if upper else (d_hh, d_bias_hh)
             if self.begun[index]:
-                finish_weights[(-(-d_hh.size(0) // 4),)](
+                rows = program_rows(4)
+                finish_weights[(-(-d_hh.size(0) // rows),)](
                     self.matrices[index], self.vectors[index], d_ih, d_hh, d_bias_ih, d_bias_hh, self.shares,
-                    **operation.layout, **operation.gating, CELL=operation.cell, UPPER=upper, ROWS=4, num_warps=1,
+                    **operation.layout, **operation.gating, CELL=operation.cell, UPPER=upper, ROWS=rows, num_warps=1,
                 )  # fmt: skip
             else:
                 for gradient in (d_ih, d_hh, d_bias_ih, d_bias_hh):
