@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from pggnn.groups import order, slot
 
-Form = Literal["merged", "ring", "pair", "triplet", "chain"]
+Form = Literal["merged", "ring", "path", "pair", "triplet", "chain"]
 
 FORMS: dict[Form, str] = {
     "merged": "[v, g·u₁, …, g·uₙ, v] for each g: the paper's practice",
     "ring": "[g·u₁, …, g·uₙ, g·u₁] for each g: Eq. 3",
+    "path": "[g·u₁, …, g·uₙ] for each g: the ring left open, as GraphSAGE reads a neighbourhood",
     "pair": "[uᵢ, uⱼ] for each ordered pair: eq:twin",
     "triplet": "[uᵢ, uⱼ, v] for each ordered pair: eq:triplet",
     "chain": "the rings of all g, one after the other, as one sequence: eq:seq",
@@ -50,7 +51,7 @@ class Reading:
         """How many sequences are read; every form but the merged one is empty without neighbours."""
         if self.form == "merged":
             return self.elements(n)
-        if self.form == "ring":
+        if self.form in ("ring", "path"):
             return self.elements(n) * (n > 0)
         if self.form == "chain":
             return (n > 0) * 1
@@ -60,8 +61,8 @@ class Reading:
         """How many steps each of them has."""
         if self.form == "merged":
             return n + 2
-        if self.form == "ring":
-            return n + 1
+        if self.form in ("ring", "path"):
+            return n + (self.form == "ring")
         if self.form == "chain":
             return (n + 1) * self.elements(n)
         return n * 0 + (2 if self.form == "pair" else 3)
@@ -75,7 +76,7 @@ class Reading:
         if self.form == "merged":
             inner = (t > 0) & (t <= n)
             return (slot(self._element(i, n), (t - 1) * inner, n) + 1) * inner + ROOT
-        if self.form == "ring":
+        if self.form in ("ring", "path"):
             return slot(self._element(i, n), t * (t < n), n)
         if self.form == "chain":
             g, place = t // (n + 1), t % (n + 1)

@@ -23,6 +23,8 @@ def sequences(reading: Reading, n: int) -> list[list[int]]:
         elements = [elements[i * len(elements) // reading.limit] for i in range(reading.limit)]
     if reading.form == "merged":
         return [[ROOT, *g.images, ROOT] for g in elements]
+    if reading.form == "path":
+        return [[*g.images] for g in elements] if n > 0 else []
     rings = [[*g.images, g(0)] for g in elements] if n > 0 else []
     return [list(chain.from_iterable(rings))] if reading.form == "chain" and rings else rings
 

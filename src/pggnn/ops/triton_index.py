@@ -51,6 +51,8 @@ def length(n, FORM: tl.constexpr, LIMIT: tl.constexpr):
         return n + 2
     elif FORM == "ring":
         return n + 1
+    elif FORM == "path":
+        return n
     elif FORM == "chain":
         return (n + 1) * elements(n, LIMIT)
     elif FORM == "pair":
@@ -65,7 +67,7 @@ def slot_read(i, t, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
     if FORM == "merged":
         inner = (t > 0) & (t <= n)
         return tl.where(inner, slot(element(i, n, LIMIT), tl.where(inner, t - 1, 0), n), -1)
-    elif FORM == "ring":
+    elif (FORM == "ring") | (FORM == "path"):
         return slot(element(i, n, LIMIT), tl.where(t < n, t, 0), n)
     elif FORM == "chain":
         turn = t // (n + 1)
@@ -84,6 +86,8 @@ def readings(j, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
     """How many (sequence, step) pairs :func:`reading` runs through for slot ``j``; slot ``n`` is the centre node."""
     if FORM == "merged":
         return tl.where(j < n, elements(n, LIMIT), 2 * elements(n, LIMIT))
+    elif FORM == "path":
+        return tl.where(j < n, elements(n, LIMIT), 0)
     elif (FORM == "ring") | (FORM == "chain"):
         return tl.where(j < n, 2 * elements(n, LIMIT), 0)
     else:
@@ -102,6 +106,9 @@ def reading(q, j, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
         at = slot(tl.where(k > 0, order(n) - k, 0), tl.minimum(j, tl.maximum(n - 1, 0)), n) + 1
         i = tl.where(j < n, q, q // 2)
         return i, tl.where(j < n, at, (q % 2) * (n + 1)), q >= 0
+    elif FORM == "path":
+        k = element(q, n, LIMIT)
+        return q, slot(tl.where(k > 0, order(n) - k, 0), j, n), q >= 0
     elif (FORM == "ring") | (FORM == "chain"):
         turn = q // 2
         k = element(turn, n, LIMIT)
