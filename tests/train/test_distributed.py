@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch import distributed
 
+from pggnn.nn.norm import RowNorm
 from pggnn.train import log
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import save
-from pggnn.train.distributed import SharedBatchNorm
+from pggnn.train.distributed import share_norms
 from pggnn.train.protocol import load_result
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and gloo")
@@ -104,7 +105,8 @@ def test_norms_are_shared(sizes, together, tmp_path):
 
     def share(rank, processes):
         distributed.init_process_group("gloo", f"file://{tmp_path}/meeting", rank=rank, world_size=processes)
-        shared = SharedBatchNorm(4)
+        shared = RowNorm(4)
+        share_norms(shared)
         part = rows.split(list(sizes))[rank].clone().requires_grad_()
         found = shared(part)
         (found * target.split(list(sizes))[rank]).sum().backward()

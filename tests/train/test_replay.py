@@ -9,7 +9,7 @@ from pggnn.data.graphs import Graphs
 from pggnn.data.jsonl import load_jsonl
 from pggnn.data.padding import PaddedEpoch, Padding, plan_of
 from pggnn.data.storage import Storage
-from pggnn.nn.norm import masked_norm
+from pggnn.nn.norm import RowNorm, counting
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.loop import Parts, Training
@@ -67,11 +67,13 @@ def test_roomy_batches_hold_the_batches(storage):
         assert not row.real[-1], "the last node is nobody's"
 
 
-def test_masked_norm_is_batch_norm_of_the_rows_that_count():
+def test_norms_are_those_of_the_rows_that_count():
     x, real = torch.randn(50, 6) * 3 + 1, torch.rand(50) < 0.6
-    ours, theirs = torch.nn.BatchNorm1d(6), torch.nn.BatchNorm1d(6)
+    ours, theirs = RowNorm(6), torch.nn.BatchNorm1d(6)
     for _ in range(3):
-        torch.testing.assert_close(masked_norm(ours, x, real)[real], theirs(x[real]))
+        with counting(torch.nn.Sequential(ours), real):
+            torch.testing.assert_close(ours(x)[real], theirs(x[real]))
+    torch.testing.assert_close(ours(x), theirs(x), msg="all rows count again")
     for name, value in theirs.state_dict().items():
         torch.testing.assert_close(ours.state_dict()[name], value)
 

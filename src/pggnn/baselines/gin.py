@@ -5,6 +5,7 @@ from torch_geometric.nn import GINConv, GINEConv
 
 from pggnn.baselines.messages import Messages
 from pggnn.baselines.rival import Rival
+from pggnn.nn.norm import RowNorm
 
 
 class GIN(Rival):
@@ -22,7 +23,7 @@ class GIN(Rival):
         """A sum and its MLP."""
         mlp = torch.nn.Sequential(
             torch.nn.Linear(in_channels, out_channels),
-            torch.nn.BatchNorm1d(out_channels),
+            RowNorm(out_channels),
             torch.nn.ReLU(),
             torch.nn.Linear(out_channels, out_channels),
         )

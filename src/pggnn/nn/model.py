@@ -12,7 +12,7 @@ from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.typing import OptTensor
 
 from pggnn.nn.conv import PGConv
-from pggnn.nn.norm import normalised
+from pggnn.nn.norm import RowNorm, counting
 from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
@@ -57,6 +57,8 @@ class Network(torch.nn.Module):
         self.level, self.readout, self.dropout, self.flow = level, readout, dropout, flow
         self.convs = torch.nn.ModuleList(convs)
         self.norms = torch.nn.ModuleList(BatchNorm(width, allow_single_element=True) for width in widths[1:])
+        for norm, width in zip(self.norms, widths[1:], strict=True):
+            norm.module = RowNorm(width)
         self.scores = torch.nn.ModuleList(
             Linear(width, out_channels, weight_initializer="glorot", bias_initializer="zeros") for width in widths
         )
@@ -86,9 +88,10 @@ class Network(torch.nn.Module):
         """
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
         total = self._score(0, x, batch, batch_size)
-        for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True), start=1):
-            x = normalised(norm, conv(x, plan, edge_attr), real).relu()
-            total = total + self._score(layer, x, batch, batch_size)
+        with counting(self, real):
+            for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True), start=1):
+                x = norm(conv(x, plan, edge_attr)).relu()
+                total = total + self._score(layer, x, batch, batch_size)
         return total
 
     def _score(self, layer: int, x: Tensor, batch: OptTensor, batch_size: int | None) -> Tensor:

@@ -1,43 +1,59 @@
-"""Batch normalisation over some of the rows."""
+"""Batch normalisation over some of the rows, here and in other processes."""
 
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 from torch_geometric.typing import OptTensor
 
 
-def normalised(norm: torch.nn.Module, x: Tensor, real: OptTensor) -> Tensor:
-    """What PyG's ``BatchNorm`` makes of ``x``, with statistics of its ``real`` rows only, if not all are."""
-    if real is None or not norm.training:
-        return norm(x)
-    return masked_norm(cast(torch.nn.BatchNorm1d, norm.module), x, real)
+class RowNorm(torch.nn.BatchNorm1d):
+    """``BatchNorm1d`` of ``[N, C]`` whose statistics can be those of some of the rows, and of several processes.
 
-
-def masked_norm(
-    norm: torch.nn.BatchNorm1d, x: Tensor, real: OptTensor, total: Callable[[Tensor], Tensor] = lambda part: part
-) -> Tensor:
-    """What ``norm`` makes of ``x`` of shape ``[N, C]`` in training where only its ``real`` rows count.
-
-    Args:
-        norm: The module whose weights and running statistics are used and updated.
-        x: All rows; those that do not count are normalised too.
-        real: ``[N]`` which rows count; None for all.
-        total: Adds up what each of several processes has.
+    Processes may have different numbers of rows, or none; PyTorch's own ``SyncBatchNorm`` works on GPUs only.
     """
-    wide = x.float() if x.dtype in (torch.half, torch.bfloat16) else x
-    rows = wide.new_ones(wide.size(0), 1) if real is None else real.to(wide.dtype).unsqueeze(-1)
-    count = total(rows.sum(0))
-    mean = total((wide * rows).sum(0)) / count
-    centred = wide - mean
-    variance = total((centred.square() * rows).sum(0)) / count
-    if norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None:
-        with torch.no_grad():
-            norm.num_batches_tracked += 1
-            momentum = norm.momentum or 1 / float(norm.num_batches_tracked)
-            norm.running_mean.lerp_(mean.to(norm.running_mean.dtype), momentum)
-            unbiased = variance * count / (count - 1).clamp(min=1)
-            norm.running_var.lerp_(unbiased.to(norm.running_var.dtype), momentum)
-    out = centred * torch.rsqrt(variance + norm.eps)
-    return (out * norm.weight + norm.bias if norm.affine else out).to(x.dtype)
+
+    real: OptTensor = None
+    """``[N]`` which rows count in training, see :func:`counting`; None for all. All are normalised."""
+    total: Callable[[Tensor], Tensor] | None = None
+    """Adds up what each of several processes has; None where there is one."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalises ``x``."""
+        if not self.training or (self.real is None and self.total is None):
+            return super().forward(x)
+        wide = x.float() if x.dtype in (torch.half, torch.bfloat16) else x
+        rows = wide.new_ones(wide.size(0), 1) if self.real is None else self.real.to(wide.dtype).unsqueeze(-1)
+        count = self._total(rows.sum(0))
+        mean = self._total((wide * rows).sum(0)) / count
+        centred = wide - mean
+        variance = self._total((centred.square() * rows).sum(0)) / count
+        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                momentum = self.momentum or 1 / float(self.num_batches_tracked)
+                self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+                unbiased = variance * count / (count - 1).clamp(min=1)
+                self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
+        out = centred * torch.rsqrt(variance + self.eps)
+        return (out * self.weight + self.bias if self.affine else out).to(x.dtype)
+
+    def _total(self, part: Tensor) -> Tensor:
+        return part if self.total is None else self.total(part)
+
+
+@contextmanager
+def counting(module: torch.nn.Module, real: OptTensor) -> Iterator[None]:
+    """While it lasts, only the ``real`` rows count for the :class:`RowNorm` in the module, however deep."""
+    if real is None:
+        yield
+        return
+    norms = [norm for norm in module.modules() if isinstance(norm, RowNorm)]
+    for norm in norms:
+        norm.real = real
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.real = None
