@@ -69,14 +69,14 @@ class LRPLayer(torch.nn.Module):
         for place, node in zip(places, sequences.node, strict=True):
             hidden = hidden + place.index_select(0, node)
         hidden = hidden.relu()
-        total = hidden.new_zeros(x.size(0), hidden.size(1)).index_add(0, sequences.node[0], hidden)
+        total = hidden.new_zeros(x.size(0) + 1, hidden.size(1)).index_add(0, sequences.node[0], hidden)[:-1]
         factor = self.factor(sequences.degree.to(x.dtype).unsqueeze(1))
         return factor * total / sequences.count.to(x.dtype).unsqueeze(1)
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """All sequences of a graph, each node's after those of the one before."""
+    """All sequences of a graph, each node's after those of the one before, and those of nobody last."""
 
     node: Tensor
     """``[4, S]`` who stands at each place, the centre first; the number of nodes stands for nobody."""
@@ -89,28 +89,45 @@ class Sequences:
 
 
 def _sequences(plan: Plan) -> Sequences:
+    """Makes room for the sequences of a graph without loops and duplicate edges, whose number is known on the host; any
+    others have fewer, and the rest of theirs are nobody's. No host synchronisation."""
     nobody = plan.num_nodes
-    edges = torch.unique(plan.center * (nobody + 1) + plan.neighbor)  # sorted, so each node's neighbours are together
+    edges = torch.sort(plan.center * (nobody + 1) + plan.neighbor)[0]
     center, neighbor = edges // (nobody + 1), edges % (nobody + 1)
-    edges, center, neighbor = (values[center != neighbor] for values in (edges, center, neighbor))
-    degree = torch.bincount(center, minlength=nobody)
-    choices = torch.stack([(degree - place).clamp(min=1) for place in range(WIDTH)])
+    new = (edges != pad(edges, (1, 0), value=-1)[:-1]) & (center != neighbor)
+    neighbor = torch.sort(torch.where(new, edges, center * (nobody + 1) + nobody))[0] % (nobody + 1)
+    degree = torch.zeros_like(plan.degree).index_add(0, center, new.long())
+    choices = _choices(degree)
     count = choices.prod(0)
-    total = int(count.sum())
-    if total > MOST_SEQUENCES:
-        raise ValueError(
-            f"LRP reads every ordered choice of 3 neighbours: {total:,} sequences in this batch, whose largest degree "
-            f"is {int(degree.max())}, but at most {MOST_SEQUENCES:,} fit; take smaller batches, or another model"
-        )
-    root = torch.repeat_interleave(count, output_size=total)
-    rank = torch.arange(total, device=root.device) - (count.cumsum(0) - count)[root]
-    _, second, third = choices[:, root]
+    ends = count.cumsum(0)
+    sequence = torch.arange(_room(plan.profile), device=ends.device)
+    root = torch.searchsorted(ends, sequence, right=True)
+    _, second, third = pad(choices, (0, 1), value=1)[:, root]
+    rank = sequence - pad(ends, (1, 0))[root]
     i, j, k = rank // (second * third), rank // third % second, rank % third
     j = j + (j >= i)
     k = k + (k >= torch.minimum(i, j))
     k = k + (k >= torch.maximum(i, j))
-    known, start = pad(neighbor, (0, 1), value=nobody), (degree.cumsum(0) - degree)[root]
-    slots = [torch.where(place < degree[root], start + slot, neighbor.numel()) for place, slot in enumerate((i, j, k))]
-    node = torch.stack([root, *(known[slot] for slot in slots)])
-    first, other = torch.tensor(PAIRS, device=root.device).unbind(1)
-    return Sequences(node, torch.isin(node[first] * (nobody + 1) + node[other], edges).T, count, degree)
+    known, start, most = pad(neighbor, (0, 1), value=nobody), pad(plan.start, (0, 1))[root], pad(degree, (0, 1))[root]
+    places = [torch.where(place < most, start + slot, plan.num_edges) for place, slot in enumerate((i, j, k))]
+    node = torch.stack([root, *(known[place] for place in places)])
+    asked = torch.stack([node[first] * (nobody + 1) + node[other] for first, other in PAIRS], dim=1)
+    found = pad(edges, (0, 1), value=-1)[torch.searchsorted(edges, asked)]
+    return Sequences(node, found == asked, count, degree)
+
+
+def _choices(degree: Tensor) -> Tensor:
+    """``[3, …]`` neighbours to choose from at each place, 1 where nobody is left."""
+    return torch.stack([(degree - place).clamp(min=1) for place in range(WIDTH)])
+
+
+def _room(profile: Tensor) -> int:
+    """Sequences of a graph with these degrees."""
+    degrees, nodes = profile.unbind(1)
+    total = int(_choices(degrees).prod(0) @ nodes)
+    if total > MOST_SEQUENCES:
+        raise ValueError(
+            f"LRP reads every ordered choice of 3 neighbours: {total:,} sequences in this batch, whose largest degree "
+            f"is {int(degrees.max())}, but at most {MOST_SEQUENCES:,} fit; take smaller batches, or another model"
+        )
+    return total

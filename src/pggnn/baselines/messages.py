@@ -20,11 +20,12 @@ class Messages(torch.nn.Module):
 
     def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> Tensor:
         """Messages from each neighbour to its centre."""
-        edge_index = plan.derived(_edges)
+        edge_index = plan.derived(edges)
         if edge_attr is None:
             return self.conv(x, edge_index)
         return self.conv(x, edge_index, edge_attr.index_select(0, plan.edge))
 
 
-def _edges(plan: Plan) -> Tensor:
+def edges(plan: Plan) -> Tensor:
+    """``[2, E]`` edges from neighbours to centres."""
     return torch.stack([plan.neighbor, plan.center])

@@ -2,11 +2,12 @@
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pack_padded_sequence
 from torch_geometric.typing import OptTensor
 
 from pggnn.baselines.rival import Rival
 from pggnn.cells import Recurrence
+from pggnn.ops import group_recurrence
+from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 SAMPLE = 5
@@ -27,31 +28,20 @@ class SampledLSTM(torch.nn.Module):
     def __init__(self, in_channels: int, out_channels: int, sample: int) -> None:
         super().__init__()
         self.sample = sample
-        self.lstm = torch.nn.LSTM(in_channels, out_channels, batch_first=True)
+        self.lstm = Recurrence(in_channels, out_channels)
         self.linear = torch.nn.Linear(in_channels + out_channels, out_channels)
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """The LSTM starts as PG-GNN's do."""
-        self.lstm.load_state_dict(Recurrence(self.lstm.input_size, self.lstm.hidden_size).state_dict())
+        self.lstm.reset_parameters()
         self.linear.reset_parameters()
 
     def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> Tensor:
         """Runs the layer; there are no edge features."""
-        return self.linear(torch.cat([x, self._read(x, plan.renumbered().truncated(self.sample))], dim=-1))
-
-    def _read(self, x: Tensor, plan: Plan) -> Tensor:
-        """The LSTM's last state at each node; lengths are known on the host, so nothing waits for the GPU."""
-        lengths = torch.repeat_interleave(*plan.profile.unbind(1))
-        lengths = lengths[lengths > 0]
-        if len(lengths) == 0:
-            return x.new_zeros(x.size(0), self.lstm.hidden_size)
-        nodes = plan.order[: len(lengths)]
-        slots = plan.start[nodes].unsqueeze(-1) + torch.arange(int(lengths[0]), device=x.device)
-        neighbors = plan.neighbor[slots.clamp(max=plan.num_edges - 1)]
-        steps = x.index_select(0, neighbors.flatten()).unflatten(0, neighbors.shape)
-        _, (state, _) = self.lstm(pack_padded_sequence(steps, lengths, batch_first=True))
-        return state.new_zeros(x.size(0), state.size(-1)).index_copy(0, nodes, state[0])
+        sample = plan.renumbered().truncated(self.sample)
+        weights = self.lstm.recurrent_weights
+        read = group_recurrence(self.lstm(x), weights, sample, reading=Reading("path", limit=1), cell="lstm")
+        return self.linear(torch.cat([x, read], dim=-1))
 
 
 class SAGE(Rival):
