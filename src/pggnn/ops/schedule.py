@@ -89,11 +89,13 @@ class BlockIndex:
         self.n = graph.degree.index_select(0, self.node)
         self.i = ids - ends.index_select(0, rank) + reading.count(self.n)
         self.start = graph.start.index_select(0, self.node)
+        self.lengths = reading.length(self.n).flip(0)
 
     def steps(self, begin: int, end: int) -> tuple[Tensor, Tensor]:
         """Sequence and step of each row of the steps ``begin`` … ``end − 1`` of the block, one step after the other."""
-        sizes = self.sizes[begin:end]
-        total, per_step = sum(sizes), torch.tensor(sizes).to(self.n.device, non_blocking=True)
+        # Counted on the device: what is copied from here while a CUDA graph is recorded would not be there later.
+        ended = torch.searchsorted(self.lengths, torch.arange(begin, end, device=self.n.device), right=True)
+        total, per_step = sum(self.sizes[begin:end]), self.sizes[0] - ended
         step = torch.repeat_interleave(per_step, output_size=total)
         sequence = torch.arange(total, device=self.n.device) - (per_step.cumsum(0) - per_step).index_select(0, step)
         return sequence, step + begin
