@@ -1,8 +1,13 @@
 import json
+import math
+from contextlib import nullcontext
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
+from pggnn.baselines import rgin, rp
 from pggnn.data.batches import Batches
 from pggnn.data.counting import Counting
 from pggnn.data.graphs import Graphs
@@ -10,9 +15,11 @@ from pggnn.data.jsonl import load_jsonl
 from pggnn.data.padding import PaddedEpoch, Padding, plan_of
 from pggnn.data.storage import Storage
 from pggnn.nn.norm import RowNorm, counting
+from pggnn.ops import operator, structure
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.loop import Parts, Training
+from pggnn.train.models import MODELS
 from pggnn.train.replay import Replay
 from pggnn.train.run import make_fabric
 
@@ -78,23 +85,31 @@ def test_norms_are_those_of_the_rows_that_count():
         torch.testing.assert_close(ours.state_dict()[name], value)
 
 
-def train(storage, folder, padded, **options):
+def begin(storage, folder, device="cpu", precision="64", record=True, **options):
     config = Config(
         DataConfig("x"), ModelConfig(hidden=8, layers=2, **options), OptimConfig(batch_size=8, clip=1.0),
-        run=RunConfig(device="cpu", tensorboard=False, precision="64"),
+        run=RunConfig(device=device, tensorboard=False, precision=precision, record=record),
     )  # fmt: skip
     index = torch.arange(len(storage.graphs))
-    training = Training(config, storage, Parts(index, index, index), 0, folder, make_fabric(config))
-    if padded:
-        replay = Replay(training, Padding(storage, index, 8))
-        training._replay = replay
-        replay.step = replay.take_step  # without the recording, which needs a GPU
+    return Training(config, storage, Parts(index, index, index), 0, folder, make_fabric(config))
+
+
+def fit(training, epochs=3):
     watch = type("Watch", (), {"step": lambda *_: None})()
     losses = []
-    for _ in range(3):
+    for _ in range(epochs):
         training.state["epoch"] += 1
         losses.append(training.train_epoch(watch))
-    return losses, training.network.state_dict()
+    return losses
+
+
+def train(storage, folder, padded, **options):
+    training = begin(storage, folder, **options)
+    if padded:
+        replay = Replay(training, Padding(storage, training.parts.train, 8))
+        training._replay = replay
+        replay.step = replay.take_step  # without the recording, which needs a GPU
+    return fit(training), training.network.state_dict()
 
 
 def assert_same(one, other):
@@ -103,8 +118,81 @@ def assert_same(one, other):
         torch.testing.assert_close(other[1][name], value, rtol=1e-3, atol=1e-5, msg=name)
 
 
-def test_padded_training_is_training(storage, tmp_path):
-    assert_same(train(storage, tmp_path, False), train(storage, tmp_path, True))
+@pytest.mark.parametrize("name", MODELS)
+def test_padded_training_is_training(name, storage, tmp_path, monkeypatch):
+    """Random draws, of which padding takes its share, give way to constants."""
+    monkeypatch.setattr(Plan, "renumbered", lambda plan: plan)
+    monkeypatch.setattr(rgin, "VALUES", 1)
+    monkeypatch.setattr(rp, "permute", lambda batch: torch.arange(len(batch)) - torch.searchsorted(batch, batch))
+    assert_same(*(train(storage, tmp_path, padded, name=name) for padded in (False, True)))
+
+
+class OnOneDevice(TorchDispatchMode):
+    """Lets no operation read from one device and write to another."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        devices = {value.device for value in tree_leaves((args, kwargs, out)) if isinstance(value, torch.Tensor)}
+        assert len(devices) <= 1, f"{function} between {devices}"
+        return out
+
+
+NETWORKS = [{"name": name} for name in MODELS] + [{"structure": 2}, {"numbering": "random"}, {"root": "linear"}]
+
+
+@pytest.mark.parametrize("options", NETWORKS, ids=str)
+def test_a_step_asks_the_device_nothing(options, storage, tmp_path, monkeypatch):
+    """It can be taken on the device "meta", where there are shapes but no values to ask for, without a copy from the
+    host, where a recording would not find it again."""
+    training = begin(storage, tmp_path, **options)
+    replay = Replay(training, Padding(storage, training.parts.train, 8))
+    replay.begin([1] * len(training.batches))
+    training.scorer.train()
+    training.network.to("meta")
+    replay._tables = {name: table.to("meta") for name, table in replay._tables.items()}
+    replay.row, replay.summed = replay.row.to("meta"), replay.summed.to("meta")
+    replay._update = lambda: None  # the optimiser has the weights as they were
+    monkeypatch.setattr(operator, "_without_autocast", lambda gates: nullcontext())  # unknown on "meta"
+    monkeypatch.setattr(structure, "_step_codes", structure._step_codes._init_fn)  # looks into the operator
+    monkeypatch.setattr(torch, "tensor", None)  # would copy from the host, unseen
+    with OnOneDevice():
+        replay.take_step()
+    assert all(weight.grad is not None for weight in training.network.parameters())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
+@pytest.mark.parametrize("name", MODELS)
+def test_recorded_training_is_training(name, tmp_path):
+    torch.use_deterministic_algorithms(False)
+    storage = Storage(Graphs.of(Counting("er", seed=0, graphs=60)), "cuda")
+    trainings = [begin(storage, tmp_path, "cuda", "32", record, name=name) for record in (False, True)]
+    assert trainings[0]._replay is None
+    losses = [fit(training, 5) for training in trainings]
+    replay = trainings[1]._replay
+    assert replay._graph is not None, "nothing was recorded"
+    draws = name in ("sage", "rgin", "rp")
+    if draws:
+        assert all(math.isfinite(loss) for loss in losses[1])
+        assert losses[1][-1] < losses[1][0]
+    else:
+        assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+
+    def play(step):
+        replay.row.zero_()
+        replay.lr.zero_()
+        replay.summed.zero_()
+        step()
+        return float(replay.summed)
+
+    one, other = play(replay.step), play(replay.step)
+    assert (one != pytest.approx(other, rel=1e-4)) == draws, "each replay draws anew, if it draws at all"
+    play(replay.take_step)
+    try:
+        replay.row.zero_()
+        torch.cuda.set_sync_debug_mode("error")
+        replay.take_step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 GRAPH = {
@@ -119,13 +207,14 @@ LARGE = {
 }
 
 
+@pytest.mark.parametrize("name", ["pggnn", "gin"])
 @pytest.mark.parametrize(
     "targets", [({"y": "a"}, {"y": "b"}), ({"y": 0.5}, {"y": -1.5}), ({"y": [1, 0, 1]}, {"y": [0, 1, 1]})]
 )
-def test_padded_training_of_graphs_with_edge_features(targets, tmp_path):
+def test_padded_training_of_graphs_with_edge_features(targets, name, tmp_path):
     graphs = [(GRAPH, LARGE)[i % 3 == 0] | targets[i % 2] for i in range(20)]
     path = tmp_path / "graphs.jsonl"
     path.write_text("\n".join(map(json.dumps, graphs)))
     storage = Storage(Graphs.of(load_jsonl(path)))
-    plain, padded = (train(storage, tmp_path, padded, edge_features=True) for padded in (False, True))
+    plain, padded = (train(storage, tmp_path, padded, name=name, edge_features=True) for padded in (False, True))
     assert_same(plain, padded)

@@ -1,7 +1,8 @@
 """Training steps on a GPU as one recorded CUDA graph: Python takes no part in them.
 
-Recording needs every batch to have the same shapes, which :mod:`pggnn.data.padding` sees to. The recorded step reads
-its batch from tables that hold the whole epoch, at a row that it counts up itself.
+Recording needs batches of one shape, which :mod:`pggnn.data.padding` sees to, and networks that neither ask the device
+anything nor copy anything to it, as all in the frame of :class:`~pggnn.nn.model.Network`. The recorded step reads its
+batch from tables that hold the whole epoch, at a row that it counts up itself; random numbers are new each time.
 """
 
 from itertools import accumulate
@@ -11,7 +12,6 @@ from torch import Tensor
 
 from pggnn.data.padding import PaddedEpoch, Padding, plan_of
 from pggnn.nn.conv import SequenceConv
-from pggnn.nn.model import PGGNN
 from pggnn.ops import HAS_TRITON
 from pggnn.train.loop import Training, Watch
 
@@ -32,7 +32,6 @@ def worthwhile(training: Training) -> Padding | None:
         and fabric.world_size == 1
         and config.run.precision != "16"
         and config.data.workers == 0
-        and isinstance(training.network, PGGNN)
     )
     if not possible:
         return None
