@@ -12,10 +12,10 @@ import pytest
 from rich.console import Console
 
 from pggnn.cli import main
-from pggnn.paper import memory
+from pggnn.paper import memory, sweep
 from pggnn.paper.expected import published
 from pggnn.paper.results import reproduce
-from pggnn.paper.tables import TABLES, Row, runs
+from pggnn.paper.tables import TABLES, cells, choose, runs
 from pggnn.train import log
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.folder import ENVIRONMENT
@@ -24,22 +24,75 @@ TINY = (
     *("--data.options", "{task: triangles, seed: 0, graphs: 40}", "--model.hidden", "4", "--model.layers", "1"),
     *("--optim.epochs", "3", "--run.device", "cpu", "--run.tensorboard", "false"),
 )
-ONLY = "gcn er triangles"
+ONLY = ["gcn", "er triangles"]
 
 
-def reproduced(out, only=ONLY):
-    return reproduce("table2", out, quick=True, only=only, jobs=2, more=TINY, console=Console(quiet=True))
+def reproduced(out, only=ONLY, more=TINY, **options):
+    return reproduce("table2", out, quick=True, only=only, jobs=2, more=more, console=Console(quiet=True), **options)
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_cell_is_a_run_and_has_a_published_figure(table, tmp_path):
     configs = runs(table, tmp_path)
     assert len({config.folder for config in configs.values()}) == len(configs)
-    assert set(configs) == {(model, data) for model in TABLES[table].rows for data in TABLES[table].columns}
+    assert list(configs) == cells(table)
     for model, data in configs:
-        rival = TABLES[table].rows[model].published != "PG-GNN"
-        if not (rival and "4-cliques" in data):  # which the paper gives for PG-GNN only
-            assert published(table, TABLES[table].rows[model].published, data) is not None, (model, data)
+        theirs = TABLES[table].rows[model].published
+        if theirs is not None and (theirs == "PG-GNN" or "4-cliques" not in data):  # given for PG-GNN only
+            assert published(table, theirs, data) is not None, (model, data)
+
+
+@pytest.mark.parametrize("table", ["table3", "table4"])
+def test_rows_are_what_their_names_say(table, tmp_path):
+    configs = runs(table, tmp_path)
+    for (model, data), config in configs.items():
+        assert config.model.name == ("gin" if model.startswith("GIN") else "pggnn")
+        assert (config.protocol.kind == "nested") == ("nested" in model)
+        assert config.model.edge_features == ("bonds" in model)
+        assert config.protocol.only == ((0,) if "fold 0" in model else ())
+        for name, orderings in {"group": "group", "single": "single", "K = 16": 16, "K = 64": 64}.items():
+            assert name not in model or config.model.orderings == orderings, (model, data)
+    models = {"PG-GNN (group)", "PG-GNN (single)", "GIN"}
+    sets = set(TABLES[table].columns)
+    assert {key for key in configs if key[0] in models} >= {(m, d) for m in models for d in sets - {"COLLAB"}}
+    quick = {model for model, _ in cells(table, quick=True)}
+    assert models <= quick and not any("nested" in model for model in quick)
+
+
+def test_only_takes_names_of_rows_and_columns():
+    every = cells("table3")
+    assert choose("table3", every, ["PG-GNN (single)", "proteins"]) == [("PG-GNN (single)", "PROTEINS")]
+    assert {data for _, data in choose("table3", every, ["gin"])} == set(TABLES["table3"].columns), "a row: all columns"
+    assert {model for model, _ in choose("table3", every, ["gin"])} == {"GIN"}, "and not GIN (nested)"
+    assert {model for model, _ in choose("table3", every, ["gin*", "nci1"])} == {"GIN", "GIN (nested)"}
+    assert {data for _, data in choose("table3", every, ["imdb-*"])} == {"IMDB-B", "IMDB-M"}
+    assert choose("table3", every, []) == every
+    with pytest.raises(ValueError, match=r"no row or column 'mnist'; its rows are PG-GNN \(group\), .* are PROTEINS,"):
+        choose("table3", every, ["gin", "mnist"])
+    with pytest.raises(ValueError, match=r"no figure for pg-gnn .group. and collab"):
+        choose("table3", every, ["pg-gnn (group)", "collab"])
+
+
+def test_a_table_in_slices(tmp_path, monkeypatch):
+    """Each slice has time to start a training, and no more; other cells that are complete stay in the table."""
+    console = Console(file=open(tmp_path / "said", "w"), width=200)  # noqa: SIM115
+    reproduced(tmp_path / "alone")
+    reproduced(tmp_path / "slices", ["gin", "er triangles"])
+    train = sweep.train_side_by_side
+    monkeypatch.setattr(sweep, "train_side_by_side", lambda *args: train(*args[:-1], time.time() + 0.1))
+    models, epochs = [], []
+    for _ in range(4):
+        shown, _ = reproduce("table2", tmp_path / "slices", True, None, ONLY, 2, TINY, console, time.time() + 9)
+        models.append([cell.model for cell in shown])
+        epochs += [len(log.read(folder)) for folder in tmp_path.glob("slices/**/gcn/**/seed0")]
+    assert epochs == [1, 2, 3, 3], "an epoch each time"
+    assert models == [["GIN"]] * 3 + [["GIN", "GCN"]]
+    console.file.close()
+    said = (tmp_path / "said").read_text()
+    assert "table2: the time is up. 0 of 1 trainings have ended; still to do:" in said
+    assert "GCN on ER triangles: 1 of 1 at epoch 1 of 3" in said
+    assert "The same command goes on." in said
+    assert_same_end(tmp_path / "alone", tmp_path / "slices")
 
 
 def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path):
@@ -63,7 +116,7 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path):
 
 def killed(out, seconds):
     """Starts the table in a process of its own and kills it after so long; returns whether it had ended before."""
-    command = ["reproduce", "table2", "--quick", "--only", ONLY, "--jobs", "2", "--out", str(out), *TINY]
+    command = ["reproduce", "table2", "--quick", "--only", *ONLY, "--jobs", "2", "--out", str(out), *TINY]
     process = subprocess.Popen(
         [sys.executable, "-m", "pggnn", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -73,8 +126,8 @@ def killed(out, seconds):
 
 
 def assert_same_end(one, other):
-    (ours, _), (theirs, _) = reproduced(one), reproduced(other)
-    assert [cell.mean for cell in ours] == [cell.mean for cell in theirs]
+    means = [{cell.model: cell.mean for cell in reproduced(out)[0]}["GCN"] for out in (one, other)]
+    assert means[0] == means[1]
     for folder in one.glob("**/seed*"):
         twin = other / folder.relative_to(one)
         assert [r["loss"] for r in log.read(folder)] == [r["loss"] for r in log.read(twin)]
@@ -98,12 +151,29 @@ def test_a_table_killed_at_random_moments(tmp_path):
 
 
 def test_memory_stands_beside_the_papers(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "DATA", {"PROTEINS": "er_triangles"})  # a set that can be generated
-    row = Row(("--model.name", "gin", *TINY), "GIN")
-    monkeypatch.setattr(memory, "MODELS", {"GIN": row})
+    runs = {("GIN", "PROTEINS"): ("er_triangles", "--model.name", "gin", *TINY)}  # a set that can be generated
+    monkeypatch.setattr(memory, "commands", lambda: runs)
     (cell,) = memory.reproduce_memory("table5", tmp_path, console=Console(quiet=True))
-    assert 100 < cell["mib"] < 4000
-    assert f"| GIN | PROTEINS | {cell['mib']:,.0f} | 2338 |" in (tmp_path / "table5.md").read_text()
+    assert 100 < cell["mib"] < 4000 and cell["batches"] == memory.STEPS
+    assert f"| GIN | PROTEINS | {cell['mib']:,.0f} | 2,338 | {memory.STEPS} |" in (tmp_path / "table5.md").read_text()
+    monkeypatch.setattr(memory, "_measured", lambda *_: pytest.fail("measured again"))
+    assert memory.reproduce_memory("table5", tmp_path, console=Console(quiet=True)) == [cell]
+
+
+def test_memory_is_measured_of_what_the_tables_train():
+    found = memory.commands()
+    assert len(found) == 3 * 7
+    assert found["PG-GNN (group)", "COLLAB"] == ("collab", "--model.orderings", "group")
+    assert "--optim.lr" in found["GIN", "PROTEINS"] and found["GIN", "ZINC"] == ("zinc", "--model.name", "gin")
+
+
+def test_memory_of_batches_that_take_long():
+    clock = memory.Clock()
+    clock.step(1)
+    clock.begin -= memory.SECONDS
+    with pytest.raises(TimeoutError):
+        clock.step(2)
+    assert clock.batches == 2
 
 
 def test_what_is_not_there_is_said(capsys, tmp_path):

@@ -1,6 +1,8 @@
 """``pggnn reproduce``: the paper's tables and figures from the command line."""
 
 import argparse
+import math
+import time
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -13,25 +15,33 @@ from pggnn.paper import FIGURES, SUMMARIES, TRAINED
 def add_commands(reproduce: argparse.ArgumentParser) -> None:
     """The subcommands of ``pggnn reproduce``, one for each table and figure."""
     commands: Any = reproduce.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name in TRAINED:
+    for name, column in TRAINED.items():
         sub = add_command(
             commands, name, partial(train_table, name), SUMMARIES[name].capitalize() + ", ours beside the paper's.",
-            f"  pggnn reproduce {name} --quick\n  pggnn reproduce {name} --only 'pg-gnn (single)' --seeds 0 2\n\n"
+            f"  pggnn reproduce {name} --quick\n  pggnn reproduce {name} --only 'pg-gnn (single)' {column}\n"
+            f"  pggnn reproduce {name} --only 'pg-gnn*' --seeds 0 2\n"
+            f"  pggnn reproduce {name} --minutes 9 --jobs 20    # and again, until it is done\n\n"
             "What has been run is not run again, what was cut off goes on where it was. Options of pggnn train may\n"
             f"follow, for all runs:\n  pggnn reproduce {name} --run.precision bf16",
         )  # fmt: skip
         sub.add_argument("--quick", action="store_true", help="a smaller experiment, for a look on two cores")
         sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", help="instead of the paper's")
-        sub.add_argument("--only", metavar="TEXT", help="only rows and columns with this in their names")
-        sub.add_argument("--jobs", type=int, default=0, help="trainings at once (default: one per core)")
-        sub.set_defaults(takes_options=True)
-        _add_out(sub, "runs/paper")
+        _add_sweep(sub)
+    sub = add_command(
+        commands, "search", search_options, SUMMARIES["search"].capitalize() + ".",
+        "  pggnn reproduce search --only zinc\n  pggnn reproduce search --only proteins --protocol.only [0,1,2]\n"
+        "  pggnn reproduce search --minutes 9 --jobs 20    # and again, until it is done\n\n"
+        "Nothing is chosen by test figures. The first candidate of each data set is written as a config, to be\n"
+        "put into configs/best/, which adds a row to Tables 3 and 4. Options of pggnn train may follow, for all runs.",
+    )  # fmt: skip
+    sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", default=[0], help="default: 0")
+    _add_sweep(sub)
     for name in ("table5", "table6"):
         sub = add_command(
             commands, name, partial(measure_table, name), SUMMARIES[name].capitalize() + ", ours beside the paper's.",
             f"  pggnn reproduce {name}\n  pggnn reproduce {name} --only proteins",
         )  # fmt: skip
-        sub.add_argument("--only", metavar="TEXT", help="only rows and columns with this in their names")
+        _add_only(sub)
         _add_out(sub, "runs/paper")
     sub = add_command(
         commands, "table7", print_statistics, SUMMARIES["table7"].capitalize() + ", ours beside the paper's.",
@@ -51,10 +61,22 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
 
 def train_table(name: str, args: argparse.Namespace) -> None:
     """Trains what is missing of a table and prints it."""
+    until = _until(args)
     from pggnn.paper.results import reproduce
 
-    written = reproduce(name, args.out, args.quick, args.seeds, args.only, args.jobs, tuple(args.options))[1]
+    written = reproduce(name, args.out, args.quick, args.seeds, args.only, args.jobs, tuple(args.options), until=until)[
+        1
+    ]
     print(f"{written.read_text()}\n{written} and {written.with_suffix('.json').name}")
+
+
+def search_options(args: argparse.Namespace) -> None:
+    """Trains candidates, and prints them ranked."""
+    until = _until(args)
+    from pggnn.paper.search import search
+
+    written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=until)[1]
+    print(f"{written.read_text()}\n{written}, and the first of each as a config in {args.out / 'search' / 'best'}")
 
 
 def measure_table(name: str, args: argparse.Namespace) -> None:
@@ -76,6 +98,27 @@ def draw_figure(name: str, args: argparse.Namespace) -> None:
     """Draws a figure and says where it is."""
     module, _, function = FIGURES[name].partition(":")
     print(getattr(import_module(module), function)(args.out / f"{name}.{args.format}"))
+
+
+def _add_sweep(sub: argparse.ArgumentParser) -> None:
+    _add_only(sub)
+    sub.add_argument("--minutes", type=float, help="stop in time, after whole epochs; the same command goes on")
+    sub.add_argument("--jobs", type=int, default=0, help="trainings at once (default: one per core)")
+    sub.set_defaults(takes_options=True)
+    _add_out(sub, "runs/paper")
+
+
+def _until(args: argparse.Namespace) -> float:
+    """When to stop; asked before anything is imported, which takes seconds too."""
+    return math.inf if args.minutes is None else time.time() + 60 * args.minutes
+
+
+def _add_only(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--only", nargs="+", action="extend", default=[], metavar="NAME",
+        help="only these rows and columns, by their names in the table; * stands for anything. Rows alone mean all "
+        "columns, columns alone all rows",
+    )  # fmt: skip
 
 
 def _add_out(sub: argparse.ArgumentParser, default: str) -> None:

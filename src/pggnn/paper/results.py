@@ -1,23 +1,24 @@
 """``pggnn reproduce table2``: trains what is missing of a table, and shows ours beside the paper's figures."""
 
 import json
+import math
 import os
 import shlex
 import statistics
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.data.graphs import Graphs
 from pggnn.files import replacing
 from pggnn.paper.expected import Figure, published
-from pggnn.paper.tables import TABLES, Options, runs
+from pggnn.paper.sweep import train_missing
+from pggnn.paper.tables import TABLES, Key, Options, cells, folder_of, runs
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, Config
-from pggnn.train.folder import ENVIRONMENT, conclude, missing, prepare
-from pggnn.train.progress import Bars
-from pggnn.train.run import check, load_graphs, train_side_by_side
+from pggnn.train.folder import ENVIRONMENT, conclude, missing
+from pggnn.train.options import load
 
 
 @dataclass(frozen=True)
@@ -45,56 +46,48 @@ def reproduce(
     out: Path,
     quick: bool = False,
     seeds: list[int] | None = None,
-    only: str | None = None,
+    only: Sequence[str] = (),
     jobs: int = 0,
     more: Options = (),
     console: Console | None = None,
+    until: float = math.inf,
 ) -> tuple[list[Cell], Path]:
     """Trains what is missing of a table, and returns its cells and the Markdown file where they are shown.
 
-    The same is in a JSON file beside it.
+    The same is in a JSON file beside it. Both hold all that is complete, also what is not chosen this time.
 
     Args:
         name: ``"table2"``, ``"table3"`` or ``"table4"``.
         out: Folder of the runs; what is there already is not run again.
         quick: A smaller experiment, for a look on two cores.
         seeds: Instead of the configs' own.
-        only: Part of the names of the rows or columns to run.
-        jobs: Trainings at once; 0 for one per core, or 4 on a GPU.
+        only: Rows and columns to run, see :func:`pggnn.paper.tables.choose`.
+        jobs: Trainings at once; 0 for one per core.
         more: Further options of ``pggnn train``, for all runs.
         console: Where to show progress.
+        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
     """
     console = console or Console(stderr=True)
     jobs = jobs or os.cpu_count() or 1
     given = ("--run.jobs", str(jobs), "--run.threads", str(max(1, (os.cpu_count() or 1) // jobs)))
-    chosen = () if seeds is None else ("--protocol.seeds", json.dumps(seeds))
-    configs = {
-        key: config
-        for key, config in runs(name, out, quick, (*given, *chosen, *more)).items()
-        if only is None or only.lower() in " ".join(key).lower()
-    }
-    if not configs:
-        raise ValueError(f"{name} has no row or column {only!r}")
-    known: dict[str, Graphs] = {}
-    for config in configs.values():
-        data = json.dumps([config.data.name, config.data.options])
-        graphs = known[data] = known.get(data) or load_graphs(config)
-        check(config, graphs)
-        prepare(config, graphs.schema, "last" if (config.folder / FILE).exists() else None)
-    todo = [(config, member) for config in configs.values() for member in missing(config)]
-    if todo:
-        console.print(f"{name}: {len(todo)} trainings to do, {jobs} at once, in {out}")
-    with Bars(console, "") as bars:
-        train_side_by_side(todo, jobs, "last", bars)
-    cells = [_cell(name, key, config) for key, config in configs.items()]
+    seeded = () if seeds is None else ("--protocol.seeds", json.dumps(seeds))
+    chosen = runs(name, out, quick, (*given, *seeded, *more), only)
+    train_missing(name, chosen, jobs, console, until)
+    complete: dict[Key, Config] = {}
+    for key in cells(name, quick):
+        folder = folder_of(name, out, key, quick)
+        if key in chosen or (folder / FILE).exists():
+            config = chosen.get(key) or load(folder)
+            complete |= {} if missing(config) else {key: config}
+    shown = [_cell(name, key, config) for key, config in complete.items()]
     title = TABLES[name].title + (" (a quick, smaller experiment)" if quick else "")
     stem = out / (f"{name}-quick" if quick else name)
     command = shlex.join(["pggnn", "reproduce", name, *(["--quick"] if quick else []), "--out", str(out)])
     with replacing(stem.with_suffix(".md")) as file:
-        file.write_text(markdown(title, cells, [*TABLES[name].notes, f"Made by `{command}`."]))
+        file.write_text(markdown(title, shown, [*TABLES[name].notes, f"Made by `{command}`."]))
     with replacing(stem.with_suffix(".json")) as file:
-        file.write_text(json.dumps([asdict(cell) for cell in cells], indent=2, ensure_ascii=False) + "\n")
-    return cells, stem.with_suffix(".md")
+        file.write_text(json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False) + "\n")
+    return shown, stem.with_suffix(".md")
 
 
 def markdown(title: str, cells: list[Cell], notes: list[str]) -> str:
@@ -117,8 +110,8 @@ def markdown(title: str, cells: list[Cell], notes: list[str]) -> str:
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
 
 
-def _cell(table: str, key: tuple[str, str], config: Config) -> Cell:
-    summary, folder = conclude(config), config.folder
+def _cell(table: str, key: Key, config: Config) -> Cell:
+    summary, folder, theirs = conclude(config), config.folder, TABLES[table].rows[key[0]].published
     members = [folder / member.name for member in protocol.members(config)]
     results = [result for member in members if (result := protocol.load_result(member)) is not None]
     machine = json.loads((folder / ENVIRONMENT).read_text())
@@ -134,6 +127,6 @@ def _cell(table: str, key: tuple[str, str], config: Config) -> Cell:
         parameters=results[0]["parameters"],
         seconds_per_epoch=statistics.median(record["seconds"] for member in members for record in log.read(member)),
         machine=machine["gpu"] or f"{machine['cores']} cores",
-        paper=published(table, TABLES[table].rows[key[0]].published, key[1]),
+        paper=None if theirs is None else published(table, theirs, key[1]),
         command=f"pggnn train --config {folder / FILE}",
     )

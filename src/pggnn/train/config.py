@@ -75,6 +75,8 @@ class OptimConfig:
     """First learning rate."""
     schedule: Literal["plateau", "step", "cosine", "constant"] = "plateau"
     """When the learning rate falls: with no better validation for a while; in steps; along a cosine; never."""
+    warmup: int = 0
+    """Epochs in which it first rises to that, evenly."""
     factor: float = 0.5
     """What it is multiplied by, on a plateau or at a step."""
     patience: int = 20
@@ -101,6 +103,8 @@ class ProtocolConfig:
     data set's own splits where it has them, else a random one."""
     folds: int = 10
     """Folds of a cross-validation."""
+    only: tuple[int, ...] = ()
+    """Only these of the folds, counted from 0, where all take too long; by default all."""
     seeds: tuple[int, ...] = (0,)
     """A training for each; figures are mean ± standard deviation over them."""
     report: Literal["best", "last"] = "best"
@@ -133,6 +137,7 @@ LEAST = {
     "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.orderings": 1, "model.rnn_layers": 1,
     "model.max_degree": 1, "optim.batch_size": 1, "optim.steps": 1, "optim.epochs": 1, "optim.patience": 0,
     "optim.every": 1, "protocol.folds": 2, "run.jobs": 0, "run.threads": 0, "model.structure": 0,
+    "optim.warmup": 0,
 }  # fmt: skip
 """Smallest value of each whole number."""
 Range = tuple[str, Callable[[float], bool]]
@@ -174,6 +179,13 @@ class Config:
         seeds = self.protocol.seeds
         if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
             raise ValueError(f"protocol.seeds must be different whole numbers of 0 or more, got {list(seeds)}")
+        if self.optim.warmup >= self.optim.epochs:
+            raise ValueError(
+                f"optim.warmup must be less than optim.epochs, {self.optim.epochs}, got {self.optim.warmup}"
+            )
+        only, folds = self.protocol.only, self.protocol.folds
+        if len(set(only)) < len(only) or not set(only) <= set(range(folds)):
+            raise ValueError(f"protocol.only must be different folds from 0 to {folds - 1}, got {list(only)}")
 
     @property
     def folder(self) -> Path:
@@ -191,7 +203,7 @@ def save(config: Config, folder: Path) -> None:
     import yaml
 
     with replacing(folder / FILE) as file:
-        file.write_text(yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True))
+        file.write_text(yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True))
 
 
 def difference(one: Config, other: Config, ignored: tuple[str, ...] = ()) -> list[str]:
@@ -205,9 +217,10 @@ def difference(one: Config, other: Config, ignored: tuple[str, ...] = ()) -> lis
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A config, or a part of it, as YAML can hold it."""
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
+        return plain(asdict(value))
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (tuple, list)) else value

@@ -25,7 +25,7 @@ from pggnn.train.protocol import Member, Summary
 SCHEMA, ENVIRONMENT, SUMMARY = "schema.json", "environment.json", "summary.json"
 MAY_CHANGE = (
     *("run.out", "run.device", "run.jobs", "run.threads", "run.tensorboard"),
-    *("data.root", "data.workers", "optim.epochs", "protocol.seeds"),
+    *("data.root", "data.workers", "optim.epochs", "protocol.seeds", "protocol.only"),
 )
 """Options in which a run that goes on may differ from how it began."""
 PATIENCE = 20.0

@@ -64,7 +64,9 @@ def kind(config: Config, graphs: Graphs) -> str:
 
 def members(config: Config) -> list[Member]:
     """All trainings of a run."""
-    folds: Sequence[int | None] = range(config.protocol.folds) if config.protocol.kind in CROSS_VALIDATION else [None]
+    folds: Sequence[int | None] = config.protocol.only or range(config.protocol.folds)
+    if config.protocol.kind not in CROSS_VALIDATION:
+        folds = [None]
     return [Member(seed, fold) for seed in config.protocol.seeds for fold in folds]
 
 

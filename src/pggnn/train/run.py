@@ -1,6 +1,7 @@
 """A run: its trainings, one after another or side by side."""
 
 import logging
+import math
 import os
 import re
 import subprocess
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
+STOPPED = 75
+"""Exit code of a training that stopped for want of time."""
 POLL = 0.3
 """Seconds between two looks at other processes."""
 
@@ -158,18 +161,33 @@ def _uses_gpu(config: Config) -> bool:
     return config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
 
 
-def train_side_by_side(todo: list[tuple[Config, Member]], jobs: int, resume: str | None, bars: Bars) -> None:
-    """Trainings of one or several runs in processes of their own, so many at once."""
-    waiting = list(todo)
+def train_side_by_side(
+    todo: list[tuple[Config, Member]], jobs: int, resume: str | None, bars: Bars, until: float = math.inf
+) -> None:
+    """Trainings of one or several runs in processes of their own, so many at once.
+
+    One that fails does not stop the others; what it said is raised when they have ended.
+
+    Args:
+        todo: The trainings.
+        jobs: How many at once.
+        resume: As for :func:`train`.
+        bars: Where to show progress.
+        until: When, as ``time.time()`` counts, none is to be started any more; those that run stop after the last
+            epoch that they can finish by then.
+    """
+    waiting, failed = list(todo), []
     running: dict[Path, tuple[subprocess.Popen[bytes], Bar]] = {}
     several = len({config.folder for config, _ in todo}) > 1
     try:
         while waiting or running:
-            while waiting and len(running) < jobs:
+            while waiting and len(running) < jobs and time.time() < until:
                 config, member = waiting.pop(0)
-                name = f"{config.folder.name}/{member.name}" if several else member.name
+                name = f"{config.folder.parent.name}/{config.folder.name}/{member.name}" if several else member.name
                 bar = bars.add(name, config.optim.epochs)
-                running[config.folder / member.name] = _start(config, member, resume), bar
+                running[config.folder / member.name] = _start(config, member, resume, until), bar
+            if not running:
+                break
             time.sleep(POLL)
             for folder, (process, bar) in list(running.items()):
                 code = process.poll()
@@ -177,23 +195,27 @@ def train_side_by_side(todo: list[tuple[Config, Member]], jobs: int, resume: str
                 if code is not None:
                     del running[folder]
                     bar.finish()
-                if code:
+                if code and code != STOPPED:
                     errors = (folder / ERRORS).read_text().strip().splitlines()
                     said = errors[-1] if errors and code > 0 else f"its process ended with code {code}"
-                    raise ValueError(f"{folder}: {said}")
+                    failed.append(f"{folder}: {said}")
+                    if waiting or running:
+                        bars.console.print(f"{failed[-1]}; the others go on", soft_wrap=True, highlight=False)
     finally:
         for process, _ in running.values():
             process.terminate()
         for process, _ in running.values():
             process.wait()
+    if failed:
+        raise ValueError(failed[0] + (f" (and {len(failed) - 1} others failed)" if len(failed) > 1 else ""))
 
 
-def _start(config: Config, member: Member, resume: str | None) -> subprocess.Popen[bytes]:
+def _start(config: Config, member: Member, resume: str | None, until: float) -> subprocess.Popen[bytes]:
     folder = config.folder / member.name
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pggnn.train.worker", str(config.folder), str(member.seed), str(member.fold)]
     with open(folder / ERRORS, "w") as errors:
-        return subprocess.Popen([*command, resume or "new", str(os.getpid())], stdout=errors, stderr=errors)
+        return subprocess.Popen([*command, resume or "new", str(os.getpid()), str(until)], stdout=errors, stderr=errors)
 
 
 def _tell(bar: Bar, folder: Path) -> None:

@@ -1,0 +1,76 @@
+"""Runs of a table, trained side by side, in one go or in slices of some minutes."""
+
+import json
+import math
+import statistics
+
+from rich.console import Console
+
+from pggnn.data.graphs import Graphs
+from pggnn.paper.tables import Key
+from pggnn.train import log
+from pggnn.train.config import FILE, Config
+from pggnn.train.folder import missing, prepare
+from pggnn.train.progress import Bars
+from pggnn.train.protocol import Member, members
+from pggnn.train.run import check, load_graphs, train_side_by_side
+
+Training = tuple[Config, Member]
+
+
+def train_missing(
+    name: str, configs: dict[Key, Config], jobs: int, console: Console, until: float = math.inf
+) -> list[Training]:
+    """Trains what has not come to its end, and returns what still has not, which happens for want of time only.
+
+    Args:
+        name: What the runs are called together.
+        configs: The runs.
+        jobs: Trainings at once.
+        console: Where to show progress.
+        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
+    """
+    known: dict[str, Graphs] = {}
+    for config in configs.values():
+        data = json.dumps([config.data.name, config.data.options])
+        graphs = known[data] = known.get(data) or load_graphs(config)
+        check(config, graphs)
+        prepare(config, graphs.schema, "last" if (config.folder / FILE).exists() else None)
+    todo = _missing(configs)
+    if todo:
+        console.print(f"{name}: {_count(todo)} to do, {jobs} at once")
+    with Bars(console, "") as bars:
+        train_side_by_side(todo, jobs, "last", bars, until)
+    left = _missing(configs)
+    if left:
+        console.print(describe(name, configs, left, jobs), soft_wrap=True, highlight=False)
+    return left
+
+
+def describe(name: str, configs: dict[Key, Config], left: list[Training], jobs: int) -> str:
+    """What is still to do and how to go on, in lines."""
+    every = sum(len(members(config)) for config in configs.values())
+    lines = [f"{name}: the time is up. {every - len(left)} of {every} trainings have ended; still to do:"]
+    seconds, unknown = 0.0, 0
+    for (model, data), config in configs.items():
+        logs = {member: log.read(config.folder / member.name) for member in members(config)}
+        here = [logs[member] for one, member in left if one is config]
+        if not here:
+            continue
+        took = [record["seconds"] for records in logs.values() for record in records]
+        epochs = sum(config.optim.epochs - len(records) for records in here)
+        seconds, unknown = seconds + epochs * statistics.median(took or [0.0]), unknown + (len(here) if not took else 0)
+        begun = ", ".join(str(len(records)) for records in here if records)
+        at = f" at epoch {begun} of {config.optim.epochs}" if begun else ""
+        lines.append(f"  {model} on {data}: {len(here)} of {len(logs)}{at}")
+    beyond = f", and {unknown} of unknown length" if unknown else ""
+    lines.append(f"That is at most {seconds / 60 / jobs:.1f} minutes at this pace{beyond}. The same command goes on.")
+    return "\n".join(lines)
+
+
+def _missing(configs: dict[Key, Config]) -> list[Training]:
+    return [(config, member) for config in configs.values() for member in missing(config)]
+
+
+def _count(todo: list[Training]) -> str:
+    return f"{len(todo)} training{'s' * (len(todo) > 1)}"

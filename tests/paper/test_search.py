@@ -1,0 +1,66 @@
+"""``pggnn reproduce search``: ranked by validation, whatever the test figures are."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from pggnn.paper import search as module
+from pggnn.paper.search import SEARCHES, Candidate, Search, as_yaml, search
+from pggnn.paper.tables import BEST, BEST_BONDS, TABLES
+from pggnn.train import log
+from pggnn.train.options import CONFIGS, load, parse
+
+SMALL = (
+    *("--data.options", "{task: triangles, seed: 0, graphs: 40}", "--model.layers", "1", "--optim.epochs", "2"),
+    *("--run.device", "cpu", "--run.tensorboard", "false"),
+)
+
+
+@pytest.mark.parametrize("data", SEARCHES)
+def test_every_candidate_is_a_config_that_a_row_can_have(data, tmp_path):
+    found = SEARCHES[data]
+    kept = set()
+    for name, options in found.candidates.items():
+        (tmp_path / "one.yaml").write_text(as_yaml(Candidate(name, data, "accuracy", 0.5, 0.0, 1, 1, 1.0, options)))
+        config = load(tmp_path / "one.yaml")
+        assert config == parse(["--config", found.config, *options])[0], "the file says something else"
+        kept.add(str(config))
+    assert len(kept) == len(found.candidates), "two candidates are the same"
+    column = found.best or found.config
+    names = [row.config.format(one) for t in ("table3", "table4") for row in TABLES[t].rows.values()
+             for one in TABLES[t].columns.values()]  # fmt: skip
+    assert f"best/{column}" in names, "no row would show it"
+
+
+def test_best_configs_are_known_to_the_rows():
+    places = {
+        one.format(config) for one in (BEST, BEST_BONDS) for t in TABLES.values() for config in t.columns.values()
+    }
+    for path in (CONFIGS / "best").glob("*.yaml"):
+        assert f"best/{path.stem}" in places
+        load(path)
+
+
+def test_validation_decides(tmp_path, monkeypatch):
+    tried = {"narrow": ("--model.hidden", "2"), "wide": ("--model.hidden", "8")}
+    monkeypatch.setattr(module, "SEARCHES", {"ER": Search("er_triangles", tried, ())})
+
+    def searched(**more):
+        return search(tmp_path, jobs=2, more=SMALL, console=Console(quiet=True), **more)
+
+    ranked, path = searched(only=["narrow"])
+    assert [one.name for one in ranked] == ["narrow"]
+    ranked, path = searched(only=["wide"])
+    assert {one.name for one in ranked} == set(tried), "what was run before is ranked too"
+    assert ranked[0].mean < ranked[1].mean
+    for one in ranked:
+        (folder,) = tmp_path.glob(f"search/er_triangles/{one.name}/seed0")
+        assert one.mean == min(record["val"] for record in log.read(folder))
+    best = load(tmp_path / "search" / "best" / "er_triangles.yaml")
+    assert best.model.hidden == {"narrow": 2, "wide": 8}[ranked[0].name]
+    first, second = (tmp_path / "search" / "er_triangles" / one.name / "seed0" / "result.json" for one in ranked)
+    for result, value in ((first, 99.0), (second, 0.0)):
+        result.write_text(json.dumps(json.loads(result.read_text()) | {"test": value}))
+    assert [one.name for one in searched()[0]] == [one.name for one in ranked], "it looked at the test figures"
+    assert f"| ER | {ranked[0].name} | {ranked[0].mean:.4f} ± 0.0000 | 1 |" in path.read_text()
