@@ -132,15 +132,14 @@ def test_the_one_before_is_used_when_asked(small, fit, assert_same, capsys):
 
 
 def workers(folder):
-    """The processes that train in a folder, as Linux lists them."""
+    """The processes that train in a folder, as Linux lists them: each holds the lock of its training."""
     found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
         try:
-            words = entry.read_bytes().split(b"\0")
+            if entry.readlink().is_relative_to(folder):
+                found.append(int(entry.parts[2]))
         except OSError:
             continue
-        if str(folder).encode() in words:
-            found.append(int(entry.parent.name))
     return found
 
 
@@ -152,6 +151,7 @@ def test_a_sweep_whose_parent_is_killed(small, fit, start, classes, assert_same)
     folds = [killed.folder / "seed0" / f"fold{fold}" for fold in (0, 1)]
     while not all(len(log.read(fold)) > 2 for fold in folds):
         time.sleep(0.05)
+    assert len(set(workers(killed.folder))) == 2
     assert not kill(child, 0)
     expected = fit(alone)
     end = time.monotonic() + 30

@@ -43,6 +43,7 @@ EXACT = {
     "dropout": {"model_dropout": 0.5, "optim_clip": 1.0, "optim_weight_decay": 0.1},
     "random numbering": {"model_numbering": "random", "optim_schedule": "cosine"},
     "draws": {"optim_sampling": "draws", "optim_steps": 3, "optim_schedule": "step", "optim_every": 2},
+    "warm-up": {"optim_warmup": 2, "optim_schedule": "step", "optim_every": 1},
     "random order": {"model_orderings": "random", "model_cell": "gru", "optim_patience": 0},
     "bf16": {"run_precision": "bf16"},
     "float64": {"run_precision": "64", "model_root": "linear"},

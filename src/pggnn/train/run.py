@@ -4,7 +4,6 @@ import logging
 import math
 import os
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
 from pggnn.train.folder import clear, conclude, locked, missing, prepare
 from pggnn.train.models import build
+from pggnn.train.nursery import Nursery, Processes
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
 from pggnn.train.task import Task
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
-STOPPED = 75
-"""Exit code of a training that stopped for want of time."""
+STOPPED, ORPHANED = 75, 76
+"""Exit codes of a training that stopped for want of time, and of one whose parent is no more."""
 POLL = 0.3
 """Seconds between two looks at other processes."""
 
@@ -177,7 +177,8 @@ def train_side_by_side(
             epoch that they can finish by then.
     """
     waiting, failed = list(todo), []
-    running: dict[Path, tuple[subprocess.Popen[bytes], Bar]] = {}
+    running: dict[Path, tuple[int, Bar]] = {}
+    processes: Processes | None = None
     several = len({config.folder for config, _ in todo}) > 1
     try:
         while waiting or running:
@@ -185,12 +186,16 @@ def train_side_by_side(
                 config, member = waiting.pop(0)
                 name = f"{config.folder.parent.name}/{config.folder.name}/{member.name}" if several else member.name
                 bar = bars.add(name, config.optim.epochs)
-                running[config.folder / member.name] = _start(config, member, resume, until), bar
-            if not running:
+                processes = processes or (Nursery() if sys.platform == "linux" else Processes())
+                folder = config.folder / member.name
+                folder.mkdir(parents=True, exist_ok=True)
+                words = [str(config.folder), str(member.seed), str(member.fold), resume or "new", str(until)]
+                running[folder] = processes.start(words, folder / ERRORS), bar
+            if processes is None or not running:
                 break
             time.sleep(POLL)
-            for folder, (process, bar) in list(running.items()):
-                code = process.poll()
+            for folder, (number, bar) in list(running.items()):
+                code = processes.code(number)
                 _tell(bar, folder)
                 if code is not None:
                     del running[folder]
@@ -202,20 +207,10 @@ def train_side_by_side(
                     if waiting or running:
                         bars.console.print(f"{failed[-1]}; the others go on", soft_wrap=True, highlight=False)
     finally:
-        for process, _ in running.values():
-            process.terminate()
-        for process, _ in running.values():
-            process.wait()
+        if processes is not None:
+            processes.close()
     if failed:
         raise ValueError(failed[0] + (f" (and {len(failed) - 1} others failed)" if len(failed) > 1 else ""))
-
-
-def _start(config: Config, member: Member, resume: str | None, until: float) -> subprocess.Popen[bytes]:
-    folder = config.folder / member.name
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pggnn.train.worker", str(config.folder), str(member.seed), str(member.fold)]
-    with open(folder / ERRORS, "w") as errors:
-        return subprocess.Popen([*command, resume or "new", str(os.getpid()), str(until)], stdout=errors, stderr=errors)
 
 
 def _tell(bar: Bar, folder: Path) -> None:
