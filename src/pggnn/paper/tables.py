@@ -127,7 +127,7 @@ TABLES: dict[str, Table] = {
             "Published splits; test after the last epoch.",
             "The published figures of PG-GNN are those of a single ordering.",
             "Bonds: with the edges' features, which the paper leaves out. Best: options that were chosen by validation "
-            "(`pggnn reproduce search`), otherwise as the paper's.",
+            "(`pggnn reproduce search`), tested at the epoch with the best validation.",
         ),
     ),
 }

@@ -86,7 +86,7 @@ def _caveats(run: Run, kind: str, table: str) -> list[str]:
         )
     paper = ("folds", 10) if table == "table3" else ("splits", "last" if table == "table4" else "best")
     ours = kind, config.protocol.folds if kind in CROSS_VALIDATION else config.protocol.report
-    if ours != paper:
+    if ours != paper or config.protocol.only:
         how = {
             "table3": "10-fold cross-validation at the best common epoch",
             "table4": "the data set's splits, tested after the last epoch",

@@ -40,7 +40,9 @@ def describe_spread(run: Run) -> str:
     named = f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
     if run.config.protocol.kind not in CROSS_VALIDATION:
         return named
-    return f"{run.config.protocol.folds} folds, {named}" + (", ± over the seeds" if len(seeds) > 1 else "")
+    folds, only = run.config.protocol.folds, run.config.protocol.only
+    said = f"fold{'s' * (len(only) > 1)} {', '.join(map(str, only))} of {folds}" if only else f"{folds} folds"
+    return f"{said}, {named}" + (", ± over the seeds" if len(seeds) > 1 else "")
 
 
 def guess_kind(run: Run) -> str:

@@ -59,7 +59,10 @@ class Nursery(Processes):
         number = len(self._codes)
         self._codes[number] = None
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([number, str(errors), *arguments]).encode() + b"\n")
+        try:
+            self._process.stdin.write(json.dumps([number, str(errors), *arguments]).encode() + b"\n")
+        except BrokenPipeError:
+            raise self._gone() from None
         return number
 
     def code(self, number: int) -> int | None:
@@ -67,7 +70,7 @@ class Nursery(Processes):
         while select.select([self._process.stdout], [], [], 0)[0]:
             line = self._process.stdout.readline()
             if not line:
-                raise ValueError(f"the process that starts trainings has ended, with code {self._process.wait()}")
+                raise self._gone()
             ended, code = line.split()
             self._codes[int(ended)] = int(code)
         return self._codes[number]
@@ -77,6 +80,9 @@ class Nursery(Processes):
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
+
+    def _gone(self) -> ValueError:
+        return ValueError(f"the process that starts trainings has ended, with code {self._process.wait()}")
 
 
 def serve() -> None:
