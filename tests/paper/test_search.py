@@ -22,7 +22,7 @@ def test_every_candidate_is_a_config_that_a_row_can_have(data, tmp_path):
     found = SEARCHES[data]
     kept = set()
     for name, options in found.candidates.items():
-        (tmp_path / "one.yaml").write_text(as_yaml(Candidate(name, data, "accuracy", 0.5, 0.0, 1, 1, 1.0, options)))
+        (tmp_path / "one.yaml").write_text(as_yaml(Candidate(name, data, "accuracy", 0.5, 0.0, 1, 1, 1.0, options), 9))
         config = load(tmp_path / "one.yaml")
         assert config == parse(["--config", found.config, *options])[0], "the file says something else"
         kept.add(str(config))

@@ -51,8 +51,8 @@ def _tu(width: int, dropout: float, more: Options = GROUP) -> dict[str, Options]
         "as published": SINGLE,
         "renumbered": (*SINGLE, *RENUMBERED),
         "mean": (*SINGLE, *MEAN),
-        "wider": (*SINGLE, "--model.hidden", str(width)),
-        "dropout": (*SINGLE, "--model.dropout", str(dropout)),
+        f"hidden {width}": (*SINGLE, "--model.hidden", str(width)),
+        f"dropout {dropout:g}": (*SINGLE, "--model.dropout", str(dropout)),
         "cosine": (*SINGLE, *COSINE),
         "structure": (*SINGLE, "--model.structure", "1"),
         "more orderings": more,
@@ -65,7 +65,7 @@ SEARCHES = {
     "NCI1": Search("nci1", _tu(64, 0.5)),
     "IMDB-B": Search("imdb_b", _tu(64, 0.5)),
     "IMDB-M": Search("imdb_m", _tu(64, 0.0)),
-    "COLLAB": Search("collab", _tu(128, 0.0, K)),
+    "COLLAB": Search("collab", _tu(32, 0.0, K)),
     "ZINC": Search(
         "zinc",
         {
@@ -150,7 +150,7 @@ def search(
     for first in {one.data: one for one in reversed(ranked)}.values():
         found = SEARCHES[first.data]
         with replacing(out / "search" / "best" / f"{found.best or found.config}.yaml") as file:
-            file.write_text(as_yaml(first))
+            file.write_text(as_yaml(first, sum(one.data == first.data for one in ranked)))
     return ranked, path
 
 
@@ -185,8 +185,8 @@ def markdown(ranked: list[Candidate]) -> str:
     return "\n".join([*lines, "", "- No test figure was read for this.", ""])
 
 
-def as_yaml(one: Candidate) -> str:
-    """The candidate's config, what differs from the defaults, with the paper's protocol, which it is then run under."""
+def as_yaml(one: Candidate, tried: int) -> str:
+    """The config of the best of so many: what differs from the defaults, with the protocol that it is then run by."""
     import yaml
 
     found = SEARCHES[one.data]
@@ -197,7 +197,7 @@ def as_yaml(one: Candidate) -> str:
         for part in ("data", "model", "optim", "protocol")
     }
     said = f"# {one.data}, chosen by validation: {one.metric} {_figure(one)} over {one.trainings}, the best of "
-    said += f"{len(found.candidates)} candidates.\n# pggnn reproduce search --only '{one.data}'\n"
+    said += f"{tried} candidates.\n# pggnn reproduce search --only '{one.data}'\n"
     return said + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, default_flow_style=None)
 
 

@@ -22,8 +22,8 @@ class Ended(Exception):
 class Limits(Silence):
     """Ends the training when the process that started it is no more, or when there is no time for another epoch."""
 
-    def __init__(self, until: float) -> None:
-        self.parent, self.until = os.getppid(), until
+    def __init__(self, until: float, epochs: int) -> None:
+        self.parent, self.until, self.epochs = os.getppid(), until, epochs
 
     def step(self, *args: Any) -> None:
         """After each batch."""
@@ -32,14 +32,14 @@ class Limits(Silence):
 
     def epoch(self, record: Record) -> None:
         """After each epoch, when its checkpoint has been written."""
-        if time.time() + record["seconds"] > self.until:
+        if time.time() + record["seconds"] > self.until and record["epoch"] < self.epochs:
             raise Ended(STOPPED)
 
 
 def main(folder: str, seed: str, fold: str, resume: str, until: str) -> None:
     """Trains one member of the run in ``folder``."""
-    limits = Limits(float(until))
     config = load(folder)
+    limits = Limits(float(until), config.optim.epochs)
     fabric = make_fabric(config)
     storage = make_storage(config, load_graphs(config), fabric)
     member = Member(int(seed), None if fold == "None" else int(fold))
