@@ -94,9 +94,9 @@ def parser() -> argparse.ArgumentParser:
 
     add_training(command)
 
-    from pggnn.report.cli import add_command as add_report
+    from pggnn.report.cli import add_commands as add_reports
 
-    add_report(command)
+    add_reports(command)
 
     from pggnn.data.cli import add_commands
 

@@ -169,5 +169,5 @@ def test_command(trained, tmp_path, capsys):
     assert (trained["er"] / "report.html").exists()
     assert main(["report", str(trained["er"]), str(tmp_path), "--out", str(tmp_path / "page.html")]) == 2
     error = capsys.readouterr().err
-    assert error == f"pggnn: error: {tmp_path} is not the folder of a run: there is no config.yaml in it\n"
+    assert error == f"pggnn: error: {tmp_path} is not the folder of a run: no config.yaml is in it or below it\n"
     assert not (tmp_path / "page.html").exists()

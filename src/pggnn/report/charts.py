@@ -7,18 +7,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from pggnn.report.figures import BLUE, FAINT, INK, RED
 
+PALETTE = (BLUE, RED, "#1b7f4b", "#8250b8", "#b8680a", "#0e7c86", "#c2378d", "#6b7a14")
+"""Colours of models in one chart."""
 VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)", BLUE: "var(--blue)", RED: "var(--red)"}
+VARIABLES |= {colour: f"var(--colour{i})" for i, colour in enumerate(PALETTE) if i > 1}
 SIZE = 4.3, 2.9
 """Inches. Text is legible where a chart is as wide as a phone."""
+LARGE, SMALL = (6.2, 4.2), (2.3, 2.2)
+MOST_EPOCHS = 250
+"""Points of a line; of longer ones, means over some epochs are drawn."""
 MOST_POINTS = 1500
 """Points that are drawn one by one; of more, how many lie in each cell of a grid is shown."""
-GRID = 56
+GRID, SHADES = 56, 6
+MOST_DECADES = 1000
+"""Range up to which a logarithmic scale has ticks between the powers of ten."""
 GAP = 0.085
 """Least distance of two labels, as a share of the height."""
 
@@ -36,6 +45,7 @@ class Series:
     """Points to stress."""
     steps: bool = False
     """Whether values jump from one epoch to the next."""
+    dashed: bool = False
 
     @property
     def mean(self) -> np.ndarray:
@@ -44,7 +54,13 @@ class Series:
         return np.mean([line[:epochs] for line in self.lines], axis=0)
 
 
-def draw_curves(series: Sequence[Series], what: str, chosen: Sequence[int] = ()) -> str:
+def draw_curves(
+    series: Sequence[Series],
+    what: str,
+    chosen: Sequence[int] = (),
+    size: tuple[float, float] = SIZE,
+    every: int = 1,
+) -> str:
     """Learning curves: each training thin, the mean thick, labelled where they end.
 
     The scale is logarithmic where values differ twentyfold.
@@ -53,20 +69,21 @@ def draw_curves(series: Sequence[Series], what: str, chosen: Sequence[int] = ())
         series: The lines.
         what: What is drawn, for readers who do not see it.
         chosen: Epochs to point out.
+        size: Of the chart, in inches.
+        every: So many epochs become a point.
     """
-    with _chart(what) as chart:
+    with _chart(what, size) as chart:
         axes = chart.axes
         several = max(len(one.lines) for one in series) > 1
         for one in series:
-            style = "steps-post" if one.steps else "default"
+            style = {"drawstyle": "steps-post" if one.steps else "default", "linestyle": "--" if one.dashed else "-"}
             for line in one.lines:
                 axes.plot(
-                    np.arange(1, len(line) + 1), line, color=one.colour, drawstyle=style,
-                    linewidth=0.7 if several else 1.8, alpha=0.4 if several else 1,
-                    marker="o" if len(line) == 1 else None, markersize=4,
+                    *_points(line, every), color=one.colour, linewidth=0.7 if several else 1.8,
+                    alpha=0.4 if several else 1, marker="o" if len(line) == 1 else None, markersize=4, **style,
                 )  # fmt: skip
             if several and one.label:
-                axes.plot(np.arange(1, len(one.mean) + 1), one.mean, color=one.colour, drawstyle=style, linewidth=2.2)
+                axes.plot(*_points(one.mean, every), color=one.colour, linewidth=2.2, **style)
             for epoch, value in one.marks:
                 axes.plot([epoch], [value], "o", color=one.colour, markersize=4.5, clip_on=False)
         values = np.concatenate([line for one in series for line in one.lines])
@@ -114,29 +131,58 @@ def draw_figures(rows: Sequence[tuple[str, float, float | None, bool]], unit: st
     return chart.svg
 
 
-def draw_answers(true: np.ndarray, predicted: np.ndarray) -> str:
-    """Predicted against true values; the closer to the diagonal, the better."""
-    with _chart("predicted against true values", (3.9, 3.6)) as chart:
+def draw_answers(true: np.ndarray, predicted: np.ndarray, limits: tuple[float, float] | None = None) -> str:
+    """Predicted against true values; the closer to the diagonal, the better.
+
+    Args:
+        true: The targets.
+        predicted: What was said.
+        limits: Of both axes, for a small picture among others; what lies beyond is drawn at the edge.
+    """
+    with _chart("predicted against true values", SMALL if limits else (3.9, 3.6)) as chart:
         axes = chart.axes
         finite = np.isfinite(true) & np.isfinite(predicted)
         true, predicted = true[finite].astype(float), predicted[finite].astype(float)
         low, high = (float(f([f(true), f(predicted)])) for f in (np.min, np.max)) if len(true) else (0.0, 1.0)
+        low, high = limits or (low, high)
         pad = 0.04 * (high - low) or 1.0
         low, high = low - pad, high + pad
         axes.plot([low, high], [low, high], color=INK, linewidth=0.9, alpha=0.6)
-        if len(true) <= MOST_POINTS:
+        if len(true) <= MOST_POINTS and limits is None:
             axes.scatter(true, predicted, s=12, alpha=0.45, color=BLUE, linewidths=0)
         else:
-            counts = np.histogram2d(true, predicted, GRID, [[low, high], [low, high]])[0]
-            edges = np.linspace(low, high, GRID + 1)
-            shade = 0.15 + 0.85 * np.log1p(counts) / np.log1p(counts.max())
-            for i, j in zip(*counts.nonzero(), strict=True):
-                axes.fill(
-                    edges[[i, i + 1, i + 1, i]], edges[[j, j, j + 1, j + 1]], color=BLUE, alpha=shade[i, j], linewidth=0
-                )
+            _shade(axes, true.clip(low, high), predicted.clip(low, high), (low, high), GRID // 2 if limits else GRID)
         axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
-        axes.set_xlabel("true", color=INK)
-        axes.set_ylabel("predicted", color=INK)
+        if limits is None:
+            axes.set_xlabel("true", color=INK)
+            axes.set_ylabel("predicted", color=INK)
+    return chart.svg
+
+
+def draw_costs(points: Sequence[tuple[str, float, float, float]], unit: str, size: tuple[float, float] = SIZE) -> str:
+    """What is reached against what it takes.
+
+    Args:
+        points: Name, seconds per epoch, mean and deviation.
+        unit: What is measured.
+        size: Of the chart, in inches.
+    """
+    with _chart(f"{unit} against seconds per epoch", size) as chart:
+        axes = chart.axes
+        for (name, seconds, mean, std), colour in zip(points, PALETTE * len(points), strict=False):
+            axes.errorbar([seconds], [mean], [std] if std else None, fmt="o", color=colour, capsize=3, linewidth=1.4)
+            axes.annotate(
+                name, (seconds, mean), (7, 4), textcoords="offset points", color=colour, parse_math=False, fontsize=10
+            )
+        times = [seconds for _, seconds, *_ in points]
+        if max(times) > 20 * min(times) > 0:
+            _make_logarithmic(axes, "x")
+            axes.set_xlim(min(times) / 1.5, max(times) * 4)
+        else:
+            axes.set_xlim(0, 1.45 * max(times))
+        axes.margins(y=0.2)
+        axes.set_xlabel("seconds per epoch", color=INK)
+        axes.set_ylabel(unit, color=INK)
     return chart.svg
 
 
@@ -181,6 +227,45 @@ def _inlined(svg: str, what: str) -> str:
     return re.sub(r"<svg[^>]*>", f'<svg {box[0]} role="img" aria-label="{escape(what)}">', svg, count=1)
 
 
+def _points(line: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
+    """Epochs and values to draw: means over ``every`` epochs, at their middle."""
+    if every == 1:
+        return np.arange(1, len(line) + 1), line
+    parts = [line[i : i + every] for i in range(0, len(line), every)]
+    middles = [i * every + (len(part) + 1) / 2 for i, part in enumerate(parts)]
+    return np.array(middles), np.array([part.mean() for part in parts])
+
+
+def _shade(axes: Any, x: np.ndarray, y: np.ndarray, limits: tuple[float, float], grid: int) -> None:
+    """How many points lie in each cell of a grid, in some shades; a path for each of them keeps the page small."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    counts = np.histogram2d(x, y, grid, [limits, limits])[0]
+    edges = np.linspace(*limits, grid + 1)
+    level = np.ceil(SHADES * np.log1p(counts) / np.log1p(max(1, counts.max()))).astype(int)
+    for shade in range(1, SHADES + 1):
+        i, j = (level == shade).nonzero()
+        corners = np.stack(
+            [np.stack([edges[i + a], edges[j + b]], 1) for a, b in ((0, 0), (1, 0), (1, 1), (0, 1), (0, 0))], 1
+        )
+        if len(i):
+            codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY] * len(i)
+            alpha = 0.15 + 0.85 * shade / SHADES
+            axes.add_patch(PathPatch(Path(corners.reshape(-1, 2), codes), facecolor=BLUE, alpha=alpha, linewidth=0))
+
+
+def number_charts(page: str) -> str:
+    """The page with names in each chart that no other has, even if it is the same chart twice."""
+    numbers = count(1)
+
+    def rename(chart: re.Match[str]) -> str:
+        number = next(numbers)
+        return re.sub(r'(?<=["#])c[0-9a-f]{8}-', f"c{number}-", chart[0])
+
+    return re.sub(r"<svg.*?</svg>", rename, page, flags=re.DOTALL)
+
+
 def _label_ends(axes: Any, series: Sequence[Series], last: int) -> None:
     """Names each mean where it ends, and keeps names from lying on each other."""
     axes.get_ylim()  # settles the limits, on which the places depend
@@ -189,17 +274,25 @@ def _label_ends(axes: Any, series: Sequence[Series], last: int) -> None:
         known = one.mean[np.isfinite(one.mean)]
         height = axes.transData.transform((last, known[-1]))[1] if len(known) else 0.0
         ends.append((axes.transAxes.inverted().transform((0, height))[1], one))
-    floor = -1.0
-    for height, one in sorted(ends, key=lambda end: end[0]):
-        floor = max(height, floor + GAP)
-        axes.text(1.02, floor, one.label, transform=axes.transAxes, color=one.colour, va="center", clip_on=False)
+    ends.sort(key=lambda end: end[0])
+    gap = min(GAP * SIZE[1] / axes.figure.get_figheight(), 1.1 / len(ends))
+    places = [height for height, _ in ends]
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + gap)
+    for i, ceiling in enumerate(1.05 - gap * np.arange(len(places))):
+        places[-1 - i] = min(places[-1 - i], ceiling)
+    for place, (_, one) in zip(places, ends, strict=True):
+        axes.text(1.02, place, one.label, transform=axes.transAxes, color=one.colour, va="center", clip_on=False)
 
 
 def _make_logarithmic(axes: Any, which: str) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set(**{f"{which}scale": "log"})
     axis = getattr(axes, f"{which}axis")
+    low, high = axis.get_data_interval()
+    if 0 < high < MOST_DECADES * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.9f}".rstrip("0").rstrip(".")))
     axis.set_minor_formatter(NullFormatter())
 

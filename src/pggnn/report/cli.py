@@ -1,4 +1,4 @@
-"""``pggnn report``."""
+"""``pggnn report`` and ``pggnn pack``."""
 
 import argparse
 from collections.abc import Callable
@@ -8,26 +8,60 @@ from pathlib import Path
 def report(args: argparse.Namespace) -> None:
     """Writes a page about runs."""
     from pggnn.report.page import write
+    from pggnn.report.runs import find_runs
+    from pggnn.report.table import write_table
 
     out = args.out or (args.run[0] if len(args.run) == 1 else Path()) / "report.html"
-    for sentence in write(args.run, out, args.predictions):
+    found = [find_runs(folder) for folder in args.run]
+    folders = [folder for runs in found for folder in runs]
+    write_page = write if all(runs == [folder] for runs, folder in zip(found, args.run, strict=True)) else write_table
+    for sentence in write_page(folders, out, args.predictions):
         print(sentence)
     print(f"Page: {out}")
 
 
-def add_command(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the subcommand."""
+def pack(args: argparse.Namespace) -> None:
+    """Writes runs in compact form."""
+    from pggnn.report.packing import pack as write
+
+    packed, lacks = write(args.source, args.out, args.unfinished, args.predictions)
+    for sentence in lacks:
+        print(sentence)
+    size = sum(file.stat().st_size for folder in packed for file in folder.rglob("*") if file.is_file())
+    trainings = sum(1 for folder in packed for _ in folder.rglob("log.jsonl.xz"))
+    print(f"{len(packed)} run{'s' * (len(packed) > 1)} with {trainings} trainings, {size / 1e6:.2f} MB: {args.out}")
+    print(f"A page about {'them' if len(packed) > 1 else 'it'}: pggnn report {args.out}")
+
+
+def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the subcommands."""
     sub = command(
         "report", report,
         "Make one HTML page about runs, finished or not: figures beside the paper's, learning curves, answers, config.",
-        "  pggnn report runs/mutag-pggnn\n  pggnn report runs/er-pggnn runs/er-gin --out counting.html",
+        "  pggnn report runs/mutag-pggnn\n  pggnn report runs/er-pggnn runs/er-gin --out counting.html\n"
+        "  pggnn report results/table2    # all runs below, as one table: models in rows, data sets in columns",
     )  # fmt: skip
-    sub.add_argument("run", type=Path, nargs="+", metavar="RUN", help="folder of a run")
+    sub.add_argument("run", type=Path, nargs="+", metavar="RUN", help="folder of a run, or one with many runs below it")
     sub.add_argument(
-        "--out", type=Path, metavar="FILE", help="the page (default: RUN/report.html; report.html for several runs)"
+        "--out", type=Path, metavar="FILE", help="the page (default: RUN/report.html; report.html for several RUNs)"
     )
+    _add_predictions(sub, "RUN")
+    sub = command(
+        "pack", pack,
+        "Write runs in compact form, to be published: config, figures, logs and some answers; no weights, no places on "
+        "this machine. pggnn report and pggnn reproduce read them without a GPU and without the data.",
+        "  pggnn pack runs/paper/table2/full results/table2    # all runs below, each to the same place\n"
+        "  pggnn pack runs/mutag-pggnn results/mutag\n  pggnn report results/table2",
+    )  # fmt: skip
+    sub.add_argument("source", type=Path, metavar="FROM", help="folder of a run, or one with many runs below it")
+    sub.add_argument("out", type=Path, metavar="TO", help="folder for the compact ones; earlier ones are replaced")
+    sub.add_argument("--unfinished", action="store_true", help="take runs as they are that have not ended")
+    _add_predictions(sub, "FROM")
+
+
+def _add_predictions(sub: argparse.ArgumentParser, folder: str) -> None:
     sub.add_argument(
         "--no-predictions", dest="predictions", action="store_false",
         help="do not have the networks answer for the test graphs, which takes long on large ones; answers that a "
-        "report has left in RUN/predictions.npz are shown all the same",
+        f"report has left in {folder}/predictions.npz are shown all the same",
     )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import pggnn
 from pggnn.files import replacing
 from pggnn.report import predictions
-from pggnn.report.charts import draw_answers
+from pggnn.report.charts import draw_answers, number_charts
 from pggnn.report.comparison import compare
 from pggnn.report.curves import draw_learning
 from pggnn.report.predictions import Predictions
@@ -30,24 +30,26 @@ def write(folders: Sequence[str | Path], out: Path, compute: bool = True) -> lis
         out: The HTML file.
         compute: Whether to have the networks answer for the test graphs where no file has their answers.
     """
-    from jinja2 import Environment, PackageLoader
-
     runs = read_runs(folders)
     found = [predictions.find(run, compute) for run in runs]
     sections = [_section(run, answers, reason) for run, (answers, reason) in zip(runs, found, strict=True)]
+    comparisons = compare(runs, [section["kind"] for section in sections])
+    title = " · ".join(run.name for run in runs)
+    render("page.html", out, title=title, sections=sections, comparisons=comparisons)
+    return [f"{section['name']}: {sentence}" for section in sections for sentence in section["missing"]]
+
+
+def render(template: str, out: Path, **values: Any) -> None:
+    """Fills in a template and writes the page."""
+    from jinja2 import Environment, PackageLoader
+
     jinja = Environment(
         loader=PackageLoader("pggnn.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    text = jinja.get_template("page.html").render(
-        title=" · ".join(run.name for run in runs),
-        sections=sections,
-        comparisons=compare(runs, [section["kind"] for section in sections]),
-        version=pggnn.__version__,
-        style=(Path(__file__).parent / "page.css").read_text(),
-    )
+    style = (Path(__file__).parent / "page.css").read_text()
+    text = jinja.get_template(template).render(version=pggnn.__version__, style=style, **values)
     with replacing(out) as file:
-        file.write_text(text, encoding="utf-8")
-    return [f"{section['name']}: {sentence}" for section in sections for sentence in section["missing"]]
+        file.write_text(number_charts(text), encoding="utf-8")
 
 
 def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, Any]:
@@ -65,13 +67,13 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
         "spread": _number(figures.std, run) if figures and len(figures.each) > 1 else None,
         "unit": " %" if run.scale == 100 else "",
         "each": [_number(value, run) for value in figures.each] if figures and len(figures.each) > 1 else [],
-        "epochs": _epochs(figures.epochs) if figures else "—",
+        "epochs": list_epochs(figures.epochs) if figures else "—",
         "seconds": as_seconds(run.seconds),
         "over": describe_spread(run),
         "protocol": describe_protocol(config, kind),
         "missing": run.lacks + ([f"{reason.rstrip('.')}."] if reason else []),
         "curves": draw_learning(run),
-        "answers": _answers(run, answers) if answers else None,
+        "answers": show_answers(run, answers) if answers else None,
         "trainings": [_training(run, member) for member in run.logs],
         "options": [(key, as_text(value), as_text(usual)) for key, (value, usual) in run.options.items()],
         "machine": [(key, "none" if value is None else as_text(value)) for key, value in run.machine.items()],
@@ -93,8 +95,14 @@ def _training(run: Run, member: Any) -> dict[str, Any]:
     }
 
 
-def _answers(run: Run, answers: Predictions) -> dict[str, Any]:
-    """Predicted against true values, or a confusion matrix, and how they go with the headline."""
+def show_answers(run: Run, answers: Predictions, limits: tuple[float, float] | None = None) -> dict[str, Any]:
+    """Predicted against true values, or a confusion matrix, and how they go with the headline.
+
+    Args:
+        run: Whose answers they are.
+        answers: The answers.
+        limits: Of a small picture's axes.
+    """
     true, predicted = answers.true, answers.predicted
     note = ""
     if run.config.protocol.kind == "folds" and run.complete:
@@ -105,11 +113,12 @@ def _answers(run: Run, answers: Predictions) -> dict[str, Any]:
     if predicted.dtype.kind == "f":
         columns = range(min(true.shape[1], MOST_TARGETS))
         error = float(np.abs(true - predicted).mean())
-        charts = [(f"Target {i + 1}" if true.shape[1] > 1 else "", draw_answers(true[:, i], predicted[:, i]))
+        charts = [(f"Target {i + 1}" if true.shape[1] > 1 else "", draw_answers(true[:, i], predicted[:, i], limits))
                   for i in columns]  # fmt: skip
         return {
             "charts": charts,
-            "said": f"{len(true):,} answers, mean absolute error {_number(error, run)}.",
+            "said": f"{len(true):,} {f'of {answers.total:,} ' * (answers.total > len(true))}answers, "
+            f"mean absolute error {_number(error, run)}.",
             "note": note,
         }
     names: list[Any] = ["no", "yes"]
@@ -136,7 +145,8 @@ def _number(value: float, run: Run) -> str:
     return f"{value * run.scale:.{1 if run.scale == 100 else 3}f}"
 
 
-def _epochs(epochs: list[int]) -> str:
+def list_epochs(epochs: list[int]) -> str:
+    """Epochs in few words."""
     if len(set(epochs)) == 1:
         return str(epochs[0])
-    return ", ".join(map(str, epochs)) if len(epochs) <= 5 else f"{min(epochs)} to {max(epochs)}"
+    return ", ".join(map(str, epochs)) if len(epochs) <= 3 else f"{min(epochs)} to {max(epochs)}"

@@ -3,7 +3,7 @@
 With that file a page can be made again where neither weights nor data are at hand.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,8 @@ from pggnn.train.protocol import Member
 FILE = "predictions.npz"
 BITS = 12
 """Bits of a float32 that are dropped: three significant digits stay, and the file halves."""
+MOST = 2000
+"""Answers in numbers that a compact run keeps: enough for a picture."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Predictions:
     """``[N]`` classes, or ``[N, C]`` values; of several yes-or-no targets whether the answer is yes."""
     true: np.ndarray
     """The same of the targets."""
+    total: int
+    """How many answers there were; more than are kept in a compact run."""
 
     @classmethod
     def load(cls, path: Path) -> "Predictions":
@@ -37,14 +41,23 @@ class Predictions:
         arrays = read_npz(path)
         if {"kind", "epochs", "predicted", "true"} - arrays.keys():
             raise ValueError(f"{path} does not hold predictions: delete it, and it is made anew")
-        return cls(str(arrays["kind"]), tuple(arrays["epochs"].tolist()), arrays["predicted"], arrays["true"])
+        total = int(arrays.get("total", len(arrays["true"])))
+        return cls(str(arrays["kind"]), tuple(arrays["epochs"].tolist()), arrays["predicted"], arrays["true"], total)
 
     def save(self, path: Path) -> None:
         """Writes the file."""
         with replacing(path) as file:
             np.savez_compressed(
-                file, kind=np.array(self.kind), epochs=self.epochs, predicted=self.predicted, true=self.true
-            )
+                file, kind=np.array(self.kind), epochs=self.epochs, predicted=self.predicted, true=self.true,
+                total=self.total,
+            )  # fmt: skip
+
+    def thinned(self) -> "Predictions":
+        """A sample of the answers, always the same one; classes take little room, and all of them stay."""
+        if self.predicted.dtype.kind != "f" or len(self.true) <= MOST:
+            return self
+        chosen = np.sort(np.random.default_rng(0).permutation(len(self.true))[:MOST])
+        return replace(self, predicted=self.predicted[chosen], true=self.true[chosen])
 
 
 def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
@@ -107,11 +120,11 @@ def _answer(run: Run) -> Predictions:
     kind = protocol.kind(run.config, graphs)
     epochs = tuple(_epoch(run, member) for member in run.logs)
     if task.kind == "regression":
-        return Predictions(kind, epochs, _shortened(outputs), targets.astype(np.float32))
+        return Predictions(kind, epochs, _shortened(outputs), targets.astype(np.float32), len(targets))
     if task.kind == "multilabel":
-        return Predictions(kind, epochs, outputs > 0.5, targets > 0.5)
+        return Predictions(kind, epochs, outputs > 0.5, targets > 0.5, len(targets))
     small = np.min_scalar_type(outputs.shape[1])
-    return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small))
+    return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small), len(targets))
 
 
 def _shortened(values: np.ndarray) -> np.ndarray:

@@ -14,14 +14,12 @@ from pggnn.data.catalogue import lookup
 from pggnn.data.schema import Schema
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, KEYS, Config, DataConfig
-from pggnn.train.folder import ENVIRONMENT, SCHEMA, SUMMARY, missing
+from pggnn.train.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, missing
 from pggnn.train.log import Record
 from pggnn.train.options import load
 from pggnn.train.protocol import Member, Summary
 from pggnn.train.task import METRIC
 
-PLACES = ("run.out", "data.root")
-"""Options that only say where things lie on one machine; a page that is passed on leaves them out."""
 MODELS = {"pggnn": "PG-GNN", "gin": "GIN", "gcn": "GCN", "sage": "SAGE", "rgin": "rGIN", "rp": "RP", "lrp": "LRP"}
 
 
@@ -111,6 +109,14 @@ class Run:
         return statistics.median(times) if times else None
 
     @property
+    def hardware(self) -> str:
+        """What times were measured on; trainings side by side slow each other down."""
+        if not self.machine:
+            return "—"
+        name = str(self.machine.get("gpu") or f"{self.machine.get('cores')} CPU cores")
+        return f"{name}, {self.config.run.jobs} trainings at once" if self.config.run.jobs > 1 else name
+
+    @property
     def parameters(self) -> int | None:
         """Number of weights."""
         return next((result["parameters"] for result in self.results.values()), None)
@@ -167,6 +173,15 @@ class Run:
             if values:
                 each.append(statistics.fmean(values))
         return Summary(self.metric, statistics.fmean(each), statistics.pstdev(each), each, epochs) if each else None
+
+
+def find_runs(folder: str | Path) -> list[Path]:
+    """The folder itself where it is that of a run, else the folders of all runs below it."""
+    folder = Path(folder)
+    found = [folder] if (folder / FILE).is_file() else sorted(path.parent for path in folder.rglob(FILE))
+    if not found:
+        raise ValueError(f"{folder} is not the folder of a run: no {FILE} is in it or below it")
+    return found
 
 
 def read_runs(folders: Sequence[str | Path]) -> list[Run]:

@@ -23,10 +23,11 @@ from pggnn.train.options import load
 from pggnn.train.protocol import Member, Summary
 
 SCHEMA, ENVIRONMENT, SUMMARY = "schema.json", "environment.json", "summary.json"
-MAY_CHANGE = (
-    *("run.out", "run.device", "run.jobs", "run.threads", "run.tensorboard"),
-    *("data.root", "data.workers", "optim.epochs", "protocol.seeds", "protocol.only"),
-)
+PLACES = ("run.out", "data.root")
+"""Options that only say where things lie on one machine; what is passed on leaves them out."""
+CIRCUMSTANCES = (*PLACES, "run.device", "run.jobs", "run.threads", "run.tensorboard", "data.workers")
+"""Options that make no difference to what a run is."""
+MAY_CHANGE = (*CIRCUMSTANCES, "optim.epochs", "protocol.seeds", "protocol.only")
 """Options in which a run that goes on may differ from how it began."""
 PATIENCE = 20.0
 """Seconds until a process that should have ended is said to be in the way."""
@@ -114,6 +115,12 @@ def missing(config: Config) -> list[Member]:
         for member, result in results.items()
         if result is None or (result["ended"] == "epochs" and result["epoch"] < config.optim.epochs)
     ]
+
+
+def is_done(config: Config) -> bool:
+    """Whether the folder holds this very run, and nothing of it is missing."""
+    there = (config.folder / FILE).exists() and (config.folder / ENVIRONMENT).exists()
+    return there and not missing(config) and not difference(config, load(config.folder), CIRCUMSTANCES)
 
 
 def conclude(config: Config, write: bool = True) -> Summary:

@@ -6,6 +6,7 @@ from argparse import ArgumentError
 from collections.abc import Sequence
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -41,6 +42,7 @@ class _Formatter(jsonargparse.DefaultHelpFormatter):
         return text if text.startswith("examples:") else super()._fill_text(text, width, indent)
 
 
+@cache
 def parser() -> jsonargparse.ArgumentParser:
     """One option for each key of the config, ``--config`` and ``--resume``."""
     made = jsonargparse.ArgumentParser(
