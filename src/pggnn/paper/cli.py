@@ -68,6 +68,7 @@ def train_table(name: str, args: argparse.Namespace) -> None:
         1
     ]
     print(f"{written.read_text()}\n{written} and {written.with_suffix('.json').name}")
+    print(f"Page: {written.with_suffix('.html')}")
 
 
 def search_options(args: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from pggnn.files import replacing
 from pggnn.paper.expected import Figure, published
 from pggnn.paper.sweep import train_missing
 from pggnn.paper.tables import TABLES, Key, Options, cells, folder_of, runs
+from pggnn.report.table import write_table
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, Config
 from pggnn.train.folder import ENVIRONMENT, conclude, missing
@@ -54,7 +55,8 @@ def reproduce(
 ) -> tuple[list[Cell], Path]:
     """Trains what is missing of a table, and returns its cells and the Markdown file where they are shown.
 
-    The same is in a JSON file beside it. Both hold all that is complete, also what is not chosen this time.
+    The same is in a JSON file beside it; both hold all that is complete, also what is not chosen this time. A page has
+    all runs of the table, those that have not ended too.
 
     Args:
         name: ``"table2"``, ``"table3"`` or ``"table4"``.
@@ -87,6 +89,8 @@ def reproduce(
         file.write_text(markdown(title, shown, [*TABLES[name].notes, f"Made by `{command}`."]))
     with replacing(stem.with_suffix(".json")) as file:
         file.write_text(json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False) + "\n")
+    there = [folder for key in cells(name, quick) if ((folder := folder_of(name, out, key, quick)) / FILE).exists()]
+    write_table(there, stem.with_suffix(".html"))
     return shown, stem.with_suffix(".md")
 
 

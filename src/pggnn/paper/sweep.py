@@ -10,7 +10,7 @@ from pggnn.data.graphs import Graphs
 from pggnn.paper.tables import Key
 from pggnn.train import log
 from pggnn.train.config import FILE, Config
-from pggnn.train.folder import missing, prepare
+from pggnn.train.folder import is_done, missing, prepare
 from pggnn.train.progress import Bars
 from pggnn.train.protocol import Member, members
 from pggnn.train.run import check, load_graphs, train_side_by_side
@@ -32,6 +32,8 @@ def train_missing(
     """
     known: dict[str, Graphs] = {}
     for config in configs.values():
+        if is_done(config):
+            continue
         data = json.dumps([config.data.name, config.data.options])
         graphs = known[data] = known.get(data) or load_graphs(config)
         check(config, graphs)

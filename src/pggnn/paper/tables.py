@@ -144,8 +144,10 @@ def runs(name: str, out: Path, quick: bool = False, more: Options = (), only: Se
 
 
 def folder_of(name: str, out: Path, key: Key, quick: bool = False) -> Path:
-    """Where the run of a cell is kept."""
-    return out / name / ("quick" if quick else "full") / slug(key[0]) / TABLES[name].columns[key[1]]
+    """Where the run of a cell is kept, or was published."""
+    run = Path(slug(key[0])) / TABLES[name].columns[key[1]]
+    published = out / name / run
+    return published if published.exists() and not quick else out / name / ("quick" if quick else "full") / run
 
 
 def slug(name: str) -> str:

@@ -24,9 +24,14 @@ def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:
     return [_comparison(*key, [(runs[i], kinds[i]) for i in places]) for key, places in groups.items()]
 
 
+def count_digits(table: str, metric: str) -> int:
+    """Digits after the point of a figure, as that table of the paper has them."""
+    return (2 if table == "table4" else 1) if metric == "accuracy" else 3
+
+
 def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]]) -> dict[str, Any]:
     table, theirs = results(data, counted)
-    digits = (2 if table == "table4" else 1) if metric == "accuracy" else 3
+    digits = count_digits(table, metric)
     rows: list[dict[str, Any]] = [
         {
             "name": model,

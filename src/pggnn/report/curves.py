@@ -1,11 +1,12 @@
 """The learning curves of a run."""
 
 from functools import partial
+from math import ceil
 from typing import Any
 
 import numpy as np
 
-from pggnn.report.charts import Series, draw_curves
+from pggnn.report.charts import LARGE, MOST_EPOCHS, PALETTE, Series, draw_curves
 from pggnn.report.figures import BLUE, INK, RED
 from pggnn.report.runs import Run
 from pggnn.train.log import Record
@@ -28,6 +29,30 @@ def draw_learning(run: Run) -> list[tuple[str, str]]:
         (f"{metric}: {said}.", draw_curves(series, metric, chosen)),
         ("Learning rate.", draw_curves([Series("", INK, rates, steps=True)], "learning rate")),
     ]
+
+
+def draw_rivals(runs: dict[str, Run | None]) -> tuple[str, str]:
+    """Caption and chart of runs on the same data: validation, or test where nothing validates.
+
+    Args:
+        runs: By name; None where there is none, so that a name has the same colour in every chart.
+    """
+    series, longest, seen = [], 0, []
+    for i, (name, run) in enumerate(runs.items()):
+        logs = [records for records in run.logs.values() if records] if run else []
+        key = "val" if any("val" in record for records in logs for record in records) else "test"
+        lines = _lines(logs, key, run.scale if run else 1)
+        if lines:
+            series.append(Series(name, PALETTE[i % len(PALETTE)], lines, dashed=i >= len(PALETTE)))
+            longest = max(longest, *map(len, lines))
+            seen.append({"val": "validation", "test": "test"}[key])
+    if not series:
+        return "", ""
+    every = ceil(longest / MOST_EPOCHS)
+    what = " or ".join(dict.fromkeys(seen))
+    thinned = f" Each point is the mean of {every} epochs." if every > 1 else ""
+    several = " Thin: each training; thick: their mean." if max(len(one.lines) for one in series) > 1 else ""
+    return f"{what.capitalize()}.{several}{thinned}", draw_curves(series, what, (), LARGE, every)
 
 
 def _metric(run: Run, logs: list[list[Record]]) -> tuple[list[Series], str]:

@@ -1,0 +1,122 @@
+"""Many runs as one table: models in rows, data sets in columns, as the paper has them where it does."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pggnn.data.catalogue import lookup
+from pggnn.paper.expected import Figure, results
+from pggnn.paper.tables import TABLES, runs, slug
+from pggnn.report.runs import Run
+from pggnn.train.config import difference
+from pggnn.train.folder import CIRCUMSTANCES
+
+
+@dataclass(frozen=True)
+class Column:
+    """Runs on the same data."""
+
+    label: str
+    data: str
+    counted: str
+    metric: str
+    scale: float
+    lower_is_better: bool
+
+    @cached_property
+    def published(self) -> tuple[str, dict[str, Figure]]:
+        """Where the paper has figures on this data, and those of each model."""
+        return results(self.data, self.counted)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The runs by row and column."""
+
+    name: str
+    """Of the table in :data:`~pggnn.paper.tables.TABLES` whose rows and columns these are; else empty."""
+    columns: list[Column]
+    rows: dict[str, dict[str, Run]]
+    """Runs by the names of rows and by those of columns."""
+
+    @property
+    def runs(self) -> list[tuple[str, str, Run]]:
+        """Row, column and run of each."""
+        return [(row, label, run) for row, cells in self.rows.items() for label, run in cells.items()]
+
+    def model(self, row: str) -> str:
+        """The model of the paper that a row is compared with."""
+        known = _known(row, self.name)
+        return TABLES[self.name].rows[known].published if known else next(iter(self.rows[row].values())).model
+
+    @cached_property
+    def departures(self) -> dict[str, list[str]]:
+        """By row, the options in which its runs are not those of the table, as ``optim.epochs: 8, not 800``."""
+        planned = runs(self.name, Path()) if self.name else {}
+        return {
+            row: list(
+                dict.fromkeys(
+                    text
+                    for label, run in cells.items()
+                    if (plan := planned.get((_known(row, self.name), label)))
+                    for text in difference(run.config, plan, CIRCUMSTANCES)
+                )
+            )
+            for row, cells in self.rows.items()
+        }
+
+
+def arrange(found: Sequence[Run]) -> Grid:
+    """The runs as a table; rows are called as in the paper's tables where their folders are, else by their folders."""
+    name = max(TABLES, key=lambda table: sum(_is_in(table, run) for run in found))
+    if not any(_is_in(name, run) for run in found):
+        name = ""
+    titles = {slug(row): row for row in TABLES[name].rows} if name else {}
+    root = Path(os.path.commonpath([run.folder.resolve().parent.parent for run in found]))
+    columns: dict[str, Column] = {}
+    rows: dict[str, dict[str, Run]] = {}
+    places = [_place(run.folder.resolve().relative_to(root).parts, name) for run in found]
+    apart = len({before for _, before in places}) > 1
+    for run, (folder, before) in zip(found, places, strict=True):
+        column, leaf = _column(run, name), run.folder.name
+        row = ", ".join([titles.get(folder, folder), *(before if apart else ())])
+        while column.label in rows.get(row, {}):
+            row = f"{row}, {leaf}" if leaf not in row else f"{row}′"
+        columns.setdefault(column.label, column)
+        rows.setdefault(row, {})[column.label] = run
+    if name:
+        order = [*TABLES[name].columns, *columns], [*TABLES[name].rows, ""]
+        columns = {label: columns[label] for label in sorted(columns, key=lambda one: order[0].index(one))}
+        rows = {row: rows[row] for row in sorted(rows, key=lambda one: order[1].index(_known(one, name)))}
+    rows = {row: {label: cells[label] for label in columns if label in cells} for row, cells in rows.items()}
+    return Grid(name, list(columns.values()), rows)
+
+
+def _known(row: str, table: str) -> str:
+    """The row of that table that a row here is, or of which it is another version; else empty."""
+    found = [known for known in TABLES[table].rows if f"{row}, ".startswith(f"{known}, ")] if table else []
+    return max(found, key=len, default="")
+
+
+def _is_in(table: str, run: Run) -> bool:
+    path, known = run.folder.resolve(), TABLES[table]
+    return path.parent.name in map(plain, known.rows) and path.name in known.columns.values()
+
+
+def _place(parts: tuple[str, ...], table: str) -> tuple[str, tuple[str, ...]]:
+    """The folder of a run's row, and those above it."""
+    last = -2 if table and parts[-1] in TABLES[table].columns.values() else -1
+    return parts[last], parts[:last]
+
+
+def _column(run: Run, table: str) -> Column:
+    options = run.config.data.options
+    counted = str(options.get("task", "triangles"))
+    label = f"{Path(run.data).name} {options['task']}" if "task" in options else Path(run.data).name
+    for known in TABLES[table].columns if table else []:
+        data, _, what = known.partition(" ")
+        if lookup(data)[0] == run.data and (what or "triangles").removeprefix("4-") == counted:
+            label = known
+    return Column(label, run.data, counted, run.metric, run.scale, run.lower_is_better)

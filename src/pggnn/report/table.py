@@ -1,0 +1,161 @@
+"""A page of many runs: one of the paper's tables, with curves and answers of each cell."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pggnn.paper.tables import TABLES
+from pggnn.report import predictions
+from pggnn.report.comparison import count_digits
+from pggnn.report.curves import draw_rivals
+from pggnn.report.grid import Column, Grid, arrange
+from pggnn.report.page import list_epochs, render, show_answers
+from pggnn.report.predictions import Predictions
+from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
+from pggnn.report.runs import Run, as_seconds
+from pggnn.report.worth import weigh
+
+WIDE_CLASSES = 4
+"""Classes from which on a confusion matrix takes the whole width."""
+
+
+def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> list[str]:
+    """Writes the page; returns what is missing on it, in sentences.
+
+    Args:
+        folders: Those of the runs.
+        out: The HTML file.
+        compute: Whether to have the networks answer for the test graphs where no file has their answers.
+    """
+    grid = arrange([Run.read(folder) for folder in folders])
+    found = {(row, label): predictions.find(run, compute) for row, label, run in grid.runs}
+    known = {key: answers for key, (answers, _) in found.items() if answers is not None}
+    answers = [shown for column in grid.columns if (shown := _answers(grid, column, known))]
+    curves = [(one.label, *draw_rivals({row: cells.get(one.label) for row, cells in grid.rows.items()}))
+              for one in grid.columns]  # fmt: skip
+    cut = [run for *_, run in grid.runs if not run.complete]
+    render(
+        "table.html", out,
+        title=TABLES[grid.name].title if grid.name else " and ".join(dict.fromkeys(c.label for c in grid.columns)),
+        spread=any(run.figures and len(run.figures.each) > 1 for *_, run in grid.runs),
+        unfinished=f"{len(cut)} of {len(grid.runs)} runs have not ended: their figures are those so far." * bool(cut),
+        columns=[{"label": one.label, "unit": _unit(one)} for one in grid.columns], better=_better(grid),
+        rows=[{"name": row, "cells": [_cell(grid, row, one) for one in grid.columns]} for row in grid.rows],
+        published=_published(grid), notes=TABLES[grid.name].notes if grid.name else (), warnings=_departures(grid),
+        worth=weigh(grid), curves=[one for one in curves if one[-1]], answers=answers,
+        drawn=any(one["form"] == "" for one in answers), protocols=_protocols(grid, known),
+        command=f"pggnn reproduce {grid.name}" if grid.name else "",
+        details=[_detail(row, label, run) for row, label, run in grid.runs],
+        machines=list(dict.fromkeys(run.hardware for *_, run in grid.runs)),
+    )  # fmt: skip
+    lacks = [f"{row}, {label}: {text}" for row, label, run in grid.runs for text in run.lacks]
+    without = {reason for answers, reason in found.values() if answers is None}
+    missing = [key for key, (answers, _) in found.items() if answers is None]
+    if missing:
+        lacks.append(f"Answers for the test graphs are missing of {len(missing)} of {len(found)} runs: {min(without)}")
+    return lacks
+
+
+def _unit(column: Column) -> str:
+    return f"{column.metric}{', %' if column.scale == 100 else ''}"
+
+
+def _better(grid: Grid) -> str:
+    named = {one.label: "lower is better" if one.lower_is_better else "higher is better" for one in grid.columns}
+    if len(set(named.values())) == 1:
+        return f"{next(iter(named.values())).capitalize()}."
+    return "; ".join(f"{label}: {how}" for label, how in named.items()) + "."
+
+
+def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
+    """One figure of ours beside the paper's."""
+    table, theirs = column.published
+    digits, paper = count_digits(table, column.metric), theirs.get(grid.model(row))
+    shown: dict[str, Any] = {"state": "", "paper": _figure(paper.mean, paper.std, digits) if paper else ""}
+    run = grid.rows[row].get(column.label)
+    if run is None or run.figures is None:
+        return shown | {"state": "not run" if run is None else "no figure yet"}
+    mean = run.figures.mean * column.scale
+    shown["figure"] = f"{mean:.{digits}f}"
+    shown["spread"] = f"{run.figures.std * column.scale:.{digits}f}" if len(run.figures.each) > 1 else ""
+    if paper:
+        difference = round(mean - paper.mean, digits)
+        shown["difference"] = f"{difference:+.{digits}f}".replace("-", "−")
+        shown["tone"] = "" if not difference else "better" if (difference < 0) == column.lower_is_better else "worse"
+    if not run.complete:
+        shown |= {"state": "so far", "tone": "unfinished"}
+    return shown
+
+
+def _figure(mean: float, std: float | None, digits: int) -> str:
+    return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std is not None else "")
+
+
+def _published(grid: Grid) -> list[tuple[str, list[str]]]:
+    """The paper's figures of models that were not run."""
+    ours = {grid.model(row) for row in grid.rows}
+    models = dict.fromkeys(model for column in grid.columns for model in column.published[1] if model not in ours)
+    rows = []
+    for model in models:
+        cells = []
+        for column in grid.columns:
+            table, theirs = column.published
+            figure = theirs.get(model)
+            digits = count_digits(table, column.metric)
+            cells.append(_figure(figure.mean, figure.std, digits) if figure else "")
+        rows.append((model, cells))
+    return rows
+
+
+def _departures(grid: Grid) -> list[str]:
+    """How the runs are not those that the table is made of."""
+    rows = {row: texts for row, texts in grid.departures.items() if texts}
+    every = grid.departures.values()
+    common = [text for text in next(iter(rows.values()), []) if all(text in texts for texts in every)]
+    found = [f"Not the table's own experiment; in all rows {'; '.join(common)}."] if common else []
+    own: dict[str, list[str]] = {}
+    for row, texts in rows.items():
+        rest = "; ".join(text for text in texts if text not in common)
+        if rest:
+            own.setdefault(rest, []).append(row)
+    return found + [f"{', '.join(names)}: {rest}." for rest, names in own.items()]
+
+
+def _answers(grid: Grid, column: Column, known: dict[tuple[str, str], Predictions]) -> dict[str, Any] | None:
+    """Small pictures of one column's answers, on the same axes, or its confusion matrices."""
+    found = {row: known[row, column.label] for row in grid.rows if (row, column.label) in known}
+    if not found:
+        return None
+    first = next(iter(found.values()))
+    limits, form = None, "classes"
+    if first.predicted.dtype.kind == "f":
+        true = np.concatenate([one.true.ravel() for one in found.values()])
+        true = true[np.isfinite(true)]
+        limits, form = (float(true.min()), float(true.max())) if len(true) else (0.0, 1.0), ""
+    elif first.predicted.dtype.kind != "b" and max(one.true.max() for one in found.values()) >= WIDE_CLASSES:
+        form = "many"
+    shown = {row: show_answers(grid.rows[row][column.label], one, limits) for row, one in found.items()}
+    return {"label": column.label, "form": form, "shown": list(shown.items())}
+
+
+def _protocols(grid: Grid, known: dict[tuple[str, str], Predictions]) -> list[tuple[str, str]]:
+    """Each way figures came about, and the columns it holds for."""
+    found: dict[str, list[str]] = {}
+    for row, label, run in grid.runs:
+        kind = known[row, label].kind if (row, label) in known else guess_kind(run)
+        labels = found.setdefault(describe_protocol(run.config, kind), [])
+        labels += [label] * (label not in labels)
+    return [(", ".join(labels), sentence) for sentence, labels in found.items()]
+
+
+def _detail(row: str, label: str, run: Run) -> dict[str, Any]:
+    figures, digits = run.figures, 2 if run.scale == 100 else 4
+    figure = _figure(figures.mean * run.scale, figures.std * run.scale, digits) if figures else "—"
+    ended = f"{len(run.results)} of {len(run.logs)}"
+    return {
+        "row": row, "label": label, "run": run, "figure": figure, "over": describe_spread(run),
+        "epochs": list_epochs(figures.epochs) if figures else "—", "seconds": as_seconds(run.seconds),
+        "ended": f"all {len(run.logs)}" if run.complete else ended,
+    }  # fmt: skip

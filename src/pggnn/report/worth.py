@@ -1,0 +1,79 @@
+"""Is the whole group worth it? PG-GNN's runs that differ in nothing but their orderings, beside each other."""
+
+from typing import Any
+
+from pggnn.report.charts import draw_costs
+from pggnn.report.comparison import count_digits
+from pggnn.report.grid import Column, Grid
+from pggnn.report.protocols import describe_spread
+from pggnn.report.runs import Run, as_seconds
+from pggnn.train.config import difference
+from pggnn.train.folder import MAY_CHANGE
+
+NAMES = {"group": "whole group", "single": "single ordering", "random": "a random one"}
+ORDER = {"group": 0, "single": 2, "random": 3}
+"""Before and after so many orderings of the group."""
+
+
+def weigh(grid: Grid) -> list[dict[str, Any]]:
+    """For each column and set of runs that differ in their orderings alone: figures, times, a chart, a sentence."""
+    found = []
+    for column in grid.columns:
+        alike: list[list[tuple[str, Run]]] = []
+        for row, label, run in grid.runs:
+            if label != column.label or run.model != "PG-GNN" or run.figures is None or run.seconds is None:
+                continue
+            for others in alike:
+                if not difference(run.config, others[0][1].config, (*MAY_CHANGE, "model.orderings")):
+                    others.append((row, run))
+                    break
+            else:
+                alike.append([(row, run)])
+        found += [_weighed(column, runs) for runs in alike if len({run.orderings for _, run in runs}) > 1]
+    return found
+
+
+def _weighed(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
+    runs = sorted(runs, key=lambda one: (ORDER.get(one[1].orderings, 1), -_many(one[1])))
+    digits, scale = count_digits(column.published[0], column.metric), column.scale
+    unit = f"{column.metric}{', %' if scale == 100 else ''}"
+    rows, points = [], []
+    single = next((run for _, run in runs if run.orderings == "single"), None)
+    for row, run in runs:
+        figures, seconds = run.figures, run.seconds
+        assert figures is not None and seconds is not None
+        name = NAMES.get(run.orderings, f"{run.orderings} of the group")
+        spread = f" ± {figures.std * scale:.{digits}f}" if len(figures.each) > 1 else ""
+        rows.append({
+            "row": row, "orderings": name, "figure": f"{figures.mean * scale:.{digits}f}{spread}",
+            "seconds": as_seconds(seconds), "run": run,
+            "over": describe_spread(run),
+            "ratio": f"{seconds / single.seconds:.2g} ×" if single and single.seconds else "—",
+        })  # fmt: skip
+        points.append((name, seconds, figures.mean * scale, figures.std * scale))
+    return {
+        "column": column, "unit": unit, "rows": rows, "chart": draw_costs(points, unit),
+        "said": _say(column, {run.orderings: run for _, run in runs}, digits),
+        "apart": len({run.hardware for _, run in runs}) > 1,
+        "machines": " and ".join(dict.fromkeys(f"{run.hardware} ({row})" for row, run in runs)),
+        "better": "Lower is better" if column.lower_is_better else "Higher is better",
+    }  # fmt: skip
+
+
+def _many(run: Run) -> int:
+    return run.config.model.orderings if isinstance(run.config.model.orderings, int) else 0
+
+
+def _say(column: Column, runs: dict[str, Run], digits: int) -> str:
+    """Group against single, in a sentence."""
+    if not {"group", "single"} <= runs.keys():
+        return ""
+    (group, times), (single, time) = ((runs[one].figures, runs[one].seconds) for one in ("group", "single"))
+    assert group and single and times and time
+    gain = (single.mean - group.mean if column.lower_is_better else group.mean - single.mean) * column.scale
+    within = min(len(group.each), len(single.each)) > 1 and abs(gain) <= (group.std + single.std) * column.scale
+    how = f"{'better' if gain > 0 else 'worse'} by {abs(gain):.{digits}f} than" if round(gain, digits) else "as good as"
+    return (
+        f"The whole group is {how} a single ordering{', which is within their deviations' * within}; "
+        f"an epoch takes {times / time:.2g} times as long."
+    )

@@ -1,0 +1,124 @@
+import re
+import shutil
+
+import numpy as np
+import pytest
+from test_page import Page
+
+from pggnn.cli import main
+from pggnn.paper.expected import published
+from pggnn.report.charts import Series, draw_costs, draw_curves
+from pggnn.report.figures import BLUE
+from pggnn.report.grid import arrange
+from pggnn.report.packing import pack
+from pggnn.report.runs import Run, find_runs
+from pggnn.report.table import write_table
+from pggnn.report.worth import weigh
+
+
+@pytest.fixture(scope="module")
+def whole(trained, tmp_path_factory):
+    """Some cells of Table 2, with the figures of one run that was trained and the options that they would have."""
+    tmp_path = tmp_path_factory.mktemp("table")
+    pack(trained["er"], tmp_path / "packed")
+    for row, changes in {
+        "pg-gnn-group": {},
+        "pg-gnn-single": {"orderings: group": "orderings: single"},
+        "my-own-four": {"orderings: group": "orderings: 4"},
+        "gin": {"name: pggnn": "name: gin"},
+    }.items():
+        for column in ("er_triangles", "er_cliques"):
+            config = shutil.copytree(tmp_path / "packed", tmp_path / "table2" / row / column) / "config.yaml"
+            text = config.read_text()
+            for old, new in (changes | ({"seed: 0": "task: cliques"} if column == "er_cliques" else {})).items():
+                assert old in text
+                text = text.replace(old, new)
+            config.write_text(text)
+    return tmp_path / "table2"
+
+
+@pytest.fixture(scope="module")
+def text(whole):
+    """Its page."""
+    assert main(["report", str(whole)]) == 0
+    return (whole / "report.html").read_text()
+
+
+@pytest.fixture
+def table(whole, tmp_path):
+    """A copy, to be changed."""
+    return shutil.copytree(whole, tmp_path / "table2")
+
+
+def rows_of(text):
+    """The cells of the main table, as text."""
+    body = text[text.index('<table class="results">') : text.index("</table>")]
+    return [
+        [" ".join(re.sub(r"<[^>]*>|&nbsp;", " ", cell).split()) for cell in re.split("<t[hd][^>]*>", row)[1:]]
+        for row in re.findall(r"<tr.*?</tr>", body, re.DOTALL)
+    ]
+
+
+def test_a_folder_of_runs_becomes_the_papers_table(whole, text):
+    page = Page(text)
+    assert "Counting triangles and 4-cliques at each node: mean absolute error" in page.text
+    rows = rows_of(text)
+    assert [row[0] for row in rows[1:5]] == ["PG-GNN (group)", "PG-GNN (single)", "GIN", "my-own-four"]
+    mean = Run.read(whole / "gin" / "er_triangles").figures.mean
+    ours = published("table2", "GIN", "ER triangles").mean
+    assert f"{mean:.3f}" in rows[3][1] and f"paper 0.219 ± 0.016 · {mean - ours:+.3f}" in rows[3][1]
+    assert "paper" not in rows[3][2], "which the paper has for PG-GNN only"
+    assert "paper 0.029 ± 0.002" in rows[1][2]
+
+
+def test_what_was_not_run_is_shown_as_published(text):
+    below = text[text.index("As the paper publishes them; not run here") : text.index("</table>")]
+    assert all(f">{model}<" in below for model in ("GCN", "SAGE", "rGIN", "RP", "LRP"))
+    assert ">GIN<" not in below and ">PG-GNN<" not in below and "0.599 ± 0.006" in below
+    assert not re.search('class="(better|worse)"', below)
+
+
+def test_departures_from_the_table_are_said(text):
+    page = Page(text)
+    assert "optim.epochs: 3, not 800" in page.text and "protocol.seeds: (0, 1), not (0, 2, 4, 6, 8)" in page.text
+
+
+def test_is_the_whole_group_worth_it(table):
+    grid = arrange([Run.read(folder) for folder in find_runs(table)])
+    first, _ = weigh(grid)
+    assert [row["orderings"] for row in first["rows"]] == ["whole group", "4 of the group", "single ordering"]
+    assert first["said"] == "The whole group is as good as a single ordering, which is within their deviations; " \
+        "an epoch takes 1 times as long." and not first["apart"]  # fmt: skip
+    config = table / "pg-gnn-group" / "er_triangles" / "config.yaml"
+    config.write_text(config.read_text().replace("hidden: 4", "hidden: 5"))
+    assert len(weigh(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 2, "not alike any more"
+
+
+def test_unfinished_cells_are_shown_as_such(table):
+    (table / "gin" / "er_triangles" / "seed1" / "result.json").unlink()
+    shutil.rmtree(table / "gin" / "er_cliques" / "seed0")
+    shutil.rmtree(table / "gin" / "er_cliques" / "seed1")
+    (table / "gin" / "er_cliques" / "summary.json").unlink()
+    shutil.rmtree(table / "my-own-four" / "er_cliques")
+    missing = write_table(find_runs(table), table / "page.html", compute=False)
+    text = (table / "page.html").read_text()
+    rows = rows_of(text)
+    assert "so far" in rows[3][1] and "no figure yet" in rows[3][2] and "not run" in rows[4][2]
+    assert "2 of 7 runs have not ended" in Page(text).text
+    assert any("GIN, ER triangles: 1 of 2 trainings have not ended" in sentence for sentence in missing)
+
+
+def test_runs_of_other_data_and_places(trained, tmp_path):
+    for place in ("a", "b"):
+        shutil.copytree(trained["folds"], tmp_path / place / "mine", ignore=shutil.ignore_patterns("*.safetensors"))
+    write_table(find_runs(tmp_path), tmp_path / "page.html", compute=False)
+    page = Page((tmp_path / "page.html").read_text())
+    assert "mine, a" in page.text and "mine, b" in page.text and "a&b <script>.jsonl" in page.text
+    assert "not run here" not in page.text
+
+
+def test_charts_of_many_epochs_and_names():
+    rng = np.random.default_rng(0)
+    series = [Series(f"model {i}", BLUE, [rng.random(800), rng.random(790)]) for i in range(12)]
+    assert len(draw_curves(series, "validation", every=4)) < 120_000
+    assert "$a" in draw_costs([("$a", 0.1, 1.0, 0.0), ("b", 30.0, 1.2, 0.1)], "MAE")
