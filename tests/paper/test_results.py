@@ -15,7 +15,8 @@ from pggnn.cli import main
 from pggnn.paper import memory, sweep
 from pggnn.paper.expected import published
 from pggnn.paper.results import reproduce
-from pggnn.paper.tables import TABLES, cells, choose, runs
+from pggnn.paper.tables import TABLES, Row, cells, choose, runs
+from pggnn.report.packing import pack
 from pggnn.train import log
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.folder import ENVIRONMENT
@@ -94,7 +95,7 @@ def test_a_table_in_slices(tmp_path, monkeypatch):
     assert said.count("The same command goes on.") == 1
 
 
-def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path):
+def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeypatch):
     (cell,), page = reproduced(tmp_path)
     assert (cell.model, cell.data, cell.metric, cell.seeds) == ("GCN", "ER triangles", "MAE", [0])
     assert cell.paper == published("table2", "GCN", "ER triangles")
@@ -111,6 +112,23 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path):
     assert len(kept) == 2
     assert reproduced(tmp_path)[0] == [cell]
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    assert "optim.epochs: 3, not 800" in page.with_suffix(".html").read_text(), "the page says how it is smaller"
+
+    pack(tmp_path / "table2", tmp_path / "compact" / "table2")
+    files = {path: path.read_bytes() for path in (tmp_path / "compact" / "table2").rglob("*.*")}
+    monkeypatch.setattr(sweep, "load_graphs", None)
+    (again,), page = reproduced(tmp_path / "compact")
+    assert (again.mean, again.each, again.paper) == (cell.mean, cell.each, cell.paper)
+    assert page.with_suffix(".html").exists()
+    assert files == {path: path.read_bytes() for path in files}, "a published run stays as it is"
+
+
+def test_published_runs_are_found_where_they_are(tmp_path):
+    (tmp_path / "table2" / "gcn" / "er_triangles").mkdir(parents=True)
+    found = runs("table2", tmp_path)
+    assert found["GCN", "ER triangles"].folder == tmp_path / "table2/gcn/er_triangles"
+    assert found["GIN", "ER triangles"].folder == tmp_path / "table2/full/gin/er_triangles"
+    assert runs("table2", tmp_path, quick=True)["GCN", "ER triangles"].folder.parts[-3] == "quick"
 
 
 def killed(out, seconds):

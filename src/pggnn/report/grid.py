@@ -102,7 +102,7 @@ def _known(row: str, table: str) -> str:
 
 def _is_in(table: str, run: Run) -> bool:
     path, known = run.folder.resolve(), TABLES[table]
-    return path.parent.name in map(plain, known.rows) and path.name in known.columns.values()
+    return path.parent.name in map(slug, known.rows) and path.name in known.columns.values()
 
 
 def _place(parts: tuple[str, ...], table: str) -> tuple[str, tuple[str, ...]]:
