@@ -52,7 +52,8 @@ def draw_rivals(runs: dict[str, Run | None]) -> tuple[str, str]:
     what = " or ".join(dict.fromkeys(seen))
     thinned = f" Each point is the mean of {every} epochs." if every > 1 else ""
     several = " Thin: each training; thick: their mean." if max(len(one.lines) for one in series) > 1 else ""
-    return f"{what.capitalize()}.{several}{thinned}", draw_curves(series, what, (), LARGE, every)
+    said = what.capitalize() if len(series) > 1 else f"{series[0].label}: {what}"
+    return f"{said}.{several}{thinned}", draw_curves(series, what, (), LARGE, every)
 
 
 def _metric(run: Run, logs: list[list[Record]]) -> tuple[list[Series], str]:

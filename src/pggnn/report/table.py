@@ -152,7 +152,8 @@ def _protocols(grid: Grid, known: dict[tuple[str, str], Predictions]) -> list[tu
 
 def _detail(row: str, label: str, run: Run) -> dict[str, Any]:
     figures, digits = run.figures, 2 if run.scale == 100 else 4
-    figure = _figure(figures.mean * run.scale, figures.std * run.scale, digits) if figures else "—"
+    std = figures.std * run.scale if figures and len(figures.each) > 1 else None
+    figure = _figure(figures.mean * run.scale, std, digits) if figures else "—"
     ended = f"{len(run.results)} of {len(run.logs)}"
     return {
         "row": row, "label": label, "run": run, "figure": figure, "over": describe_spread(run),
