@@ -3,7 +3,7 @@ import torch
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from pggnn import PGGNN, Plan
-from pggnn.nn import torch_init
+from pggnn.nn import ChainConv, PairConv, TripletConv, torch_init
 from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph
 
 NODES = len(DEGREES)
@@ -52,6 +52,20 @@ def test_the_papers_settings_are_the_defaults():
     assert all(conv.cell == "lstm" and conv.num_layers == 2 and conv.orderings == "group" for conv in model.convs)
     assert len(model.scores) == 5
     assert not any(score.bias.any() for score in model.scores)
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "variant"), [("pairs", PairConv), ("triplets", TripletConv), ("chain", ChainConv)]
+)
+def test_variants_stand_in_the_same_frame(aggregation, variant):
+    model = PGGNN(4, 6, 3, num_layers=2, aggregation=aggregation, cell="gru", level="node").eval()
+    assert [type(conv) for conv in model.convs] == [variant] * 2
+    assert all(conv.cell == "gru" for conv in model.convs)
+    x, edge_index = torch.randn(NODES, 4), random_graph()
+    h = torch.relu(model.norms[0](model.convs[0](x, edge_index)))
+    deeper = torch.relu(model.norms[1](model.convs[1](h, edge_index)))
+    expected = model.scores[0](x) + model.scores[1](h) + model.scores[2](deeper)
+    torch.testing.assert_close(model(x, edge_index), expected)
 
 
 def test_dropout_acts_on_the_scores():

@@ -11,13 +11,17 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.typing import OptTensor
 
-from pggnn.nn.conv import PGConv
+from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.norm import RowNorm, counting
+from pggnn.nn.variants import ChainConv, PairConv, TripletConv
 from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
 Readout = Literal["sum", "mean"]
 READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
+AGGREGATIONS: dict[str, type[SequenceConv]] = {
+    "arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "chain": ChainConv,
+}  # fmt: skip
 
 
 class Network(torch.nn.Module):
@@ -118,6 +122,8 @@ class PGGNN(Network):
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
         dropout: Dropout on the scores of each layer.
         rnn_layers: Stacked layers of each RNN.
+        aggregation: ``"arrangements"`` for :class:`PGConv`, or one of the paper's variants: ``"pairs"``,
+            ``"triplets"``, ``"chain"``.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
 
     Shapes:
@@ -138,8 +144,12 @@ class PGGNN(Network):
         dropout: float = 0.0,
         rnn_layers: int = 2,
         flow: str = "source_to_target",
+        aggregation: str = "arrangements",
         **kwargs: Any,
     ) -> None:
+        if aggregation not in AGGREGATIONS:
+            raise ValueError(f"aggregation must be one of {', '.join(map(repr, AGGREGATIONS))}, got {aggregation!r}")
+        layer: Any = AGGREGATIONS[aggregation]
         widths = [in_channels, *[hidden_channels] * num_layers]
-        convs = [PGConv(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs) for width in widths[:-1]]
+        convs = [layer(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs) for width in widths[:-1]]
         super().__init__(convs, widths, out_channels, level, readout, dropout, flow)

@@ -37,13 +37,13 @@ def published(table: str, model: str, data: str) -> Figure | None:
     """The paper's figure, or None where it has none.
 
     Args:
-        table: ``"table2"``, ``"table3"`` or ``"table4"``.
+        table: ``"table2"``, ``"table3"`` or ``"table4"``; where ``data`` names what is counted, that decides.
         model: As the table names it, for instance ``"PG-GNN"`` or ``"GIN"``.
         data: A name that :func:`pggnn.data.catalogue.lookup` knows; counting may name what is counted, as in
             ``"regular 4-cliques"``.
     """
     name, _, counted = data.partition(" ")
-    section = load()["cliques" if counted == "4-cliques" else table]
+    section = load()[{"triangles": "table2", "4-cliques": "cliques"}.get(counted, table)]
     cell = section.get(model, {}).get(lookup(name)[0])
     return None if cell is None else Figure(**cell)
 

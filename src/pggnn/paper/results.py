@@ -59,7 +59,7 @@ def reproduce(
     all runs of the table, those that have not ended too.
 
     Args:
-        name: ``"table2"``, ``"table3"`` or ``"table4"``.
+        name: ``"table2"``, ``"table3"``, ``"table4"`` or ``"ablation"``.
         out: Folder of the runs; what is there already is not run again.
         quick: A smaller experiment, for a look on two cores.
         seeds: Instead of the configs' own.
@@ -127,7 +127,7 @@ def _cell(table: str, key: Key, config: Config) -> Cell:
         each=summary.each,
         epochs=summary.epochs,
         seeds=list(config.protocol.seeds),
-        orderings=str(config.model.orderings) if config.model.name == "pggnn" else "",
+        orderings=config.model.reads,
         parameters=results[0]["parameters"],
         seconds_per_epoch=statistics.median(record["seconds"] for member in members for record in log.read(member)),
         machine=machine["gpu"] or f"{machine['cores']} cores",

@@ -69,7 +69,7 @@ class Run:
     @property
     def orderings(self) -> str:
         """Which arrangements of neighbours PG-GNN reads."""
-        return str(self.config.model.orderings) if self.config.model.name == "pggnn" else "—"
+        return self.config.model.reads or "—"
 
     @property
     def complete(self) -> bool:

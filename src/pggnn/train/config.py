@@ -43,6 +43,9 @@ class ModelConfig:
     """Whether the network reads the edges' features."""
     init: Literal["glorot", "torch"] = "glorot"
     """How the weights start: as the paper's appendix says, or uniform within ±1/√width, as its authors' code has it."""
+    aggregation: Literal["arrangements", "pairs", "triplets", "chain"] = "arrangements"
+    """PG-GNN: what its RNN reads: arrangements of the neighbours; or, as the paper's variants, ordered pairs of them;
+    pairs with the centre after them; the arrangements of the group as one long sequence."""
     orderings: Choice | int = "group"
     """PG-GNN: arrangements of neighbours it reads: the whole group, a single one, K of the group, or a random one."""
     cell: Literal["lstm", "gru", "srn"] = "lstm"
@@ -57,6 +60,13 @@ class ModelConfig:
     """PG-GNN: reads at most so many neighbours of each node."""
     structure: int = 0
     """PG-GNN: tells the RNN which of so many neighbours read before are adjacent to this one."""
+
+    @property
+    def reads(self) -> str:
+        """What PG-GNN's RNN reads, in a word: its orderings, or the variant; nothing for rivals."""
+        if self.name != "pggnn":
+            return ""
+        return str(self.orderings) if self.aggregation == "arrangements" else self.aggregation
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,14 @@ def build(config: ModelConfig, schema: Schema) -> Network:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
     own: dict[str, Any] = {}
     if config.name == "pggnn":
-        names = ("orderings", "cell", "rnn_layers", "root", "numbering", "max_degree", "structure")
+        names = ["aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure"]
+        if config.aggregation == "arrangements":
+            names += ["orderings", "root"]
+        elif (config.orderings, config.root) != (ModelConfig.orderings, ModelConfig.root):
+            raise ValueError(
+                f"model.aggregation {config.aggregation} has no choice of orderings and root, got {config.orderings!r} "
+                f"and {config.root!r}; leave them out, or choose arrangements"
+            )
         own = {name: getattr(config, name) for name in names}
     network = MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
