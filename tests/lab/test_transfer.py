@@ -10,7 +10,7 @@ from pggnn.data.counting import TASKS
 from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage
 from pggnn.lab import transfer
-from pggnn.lab.transfer import CASES, Budget, choose, draw_sets, run
+from pggnn.lab.transfer import CASES, DRAW, Budget, choose, draw_caves, draw_geometric, draw_sets, run
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import ModelConfig
 from pggnn.train.loop import BEST, LAST, Parts, Training
@@ -20,14 +20,15 @@ TINY = Budget(graphs=64, tests=8, epochs=1, hidden=4)
 MODEL = ModelConfig(hidden=4, layers=1, cell="srn", structure=2)
 TESTS = ["10 nodes", "20 nodes, same degree", "30 nodes, same degree", "20 nodes, same p", "30 nodes, same p",
          "30 nodes, 5-regular"]  # fmt: skip
+CLUSTERED = ["10 nodes", "30 nodes, same degree", "30 nodes, geometric", "30 nodes, caves"]
 
 
 def test_the_table_has_all_rows(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(transfer, "QUICK", TINY)
     assert main(["lab", "transfer", "--quick", "--out", str(tmp_path)]) == 0
-    rows = json.loads((tmp_path / "table.json").read_text())
+    rows = json.loads((tmp_path / "sparse.json").read_text())
     assert [(row["task"], row["features"], row["structure"], row["tested_on"]) for row in rows] == [
-        (*case, test) for case in CASES for test in TESTS
+        (*case, test) for case in CASES["sparse"] for test in TESTS
     ]
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 1 + len(rows) + 3
@@ -37,6 +38,39 @@ def test_the_table_has_all_rows(tmp_path, monkeypatch, capsys):
         ]
     first = list(run(TINY, 0, tmp_path / "again", lambda name: Silence()))
     assert [row.error for row in first] == [row["error"] for row in rows]
+
+
+def test_several_seeds_and_clustered_graphs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(transfer, "QUICK", TINY)
+    command = ["lab", "transfer", "--clustered", "--quick", "--seeds", "0", "3", "--out", str(tmp_path)]
+    assert main(command) == 0
+    rows = json.loads((tmp_path / "clustered.json").read_text())
+    assert [(row["seed"], row["structure"], row["tested_on"]) for row in rows] == [
+        (seed, structure, test) for seed in (0, 3) for _, _, structure in CASES["clustered"] for test in CLUSTERED
+    ]
+    printed = capsys.readouterr().out
+    assert "graphs of 10 nodes (p = 0.5)" in printed
+    assert "seeds 0, 3." in printed
+    first, second = (row["error"] for row in (rows[0], rows[len(rows) // 2]))
+    assert first != second
+    assert f"{(first + second) / 2:.4f} ± {abs(first - second) / 2:.4f}" in printed.splitlines()[1]
+
+
+def test_clustered_graphs_have_the_degree_and_many_cliques():
+    budget = Budget(graphs=400, tests=400)
+    assert list(DRAW["clustered"](budget, 0)) == ["train", "val", *CLUSTERED]
+    graphs, numbers = draw_sets(budget, 0, "clustered")
+    cliques = graphs.node["cliques"].double().split(graphs.nodes.tolist())
+    mean = {name: float(torch.cat([cliques[i] for i in index]).mean()) for name, index in numbers.items()}
+    for name, index in numbers.items():
+        assert float(graphs.edges[index].sum() / graphs.nodes[index].sum()) == pytest.approx(4.5, abs=0.1), name
+    assert mean["30 nodes, same degree"] < 0.1 < 1 < mean["train"]
+    assert min(mean["30 nodes, geometric"], mean["30 nodes, caves"]) > mean["train"]
+    for draw in (draw_geometric, draw_caves):
+        adjacency, nodes = draw(20, 30, 4.5, 1)
+        assert torch.equal(adjacency, adjacency.transpose(1, 2))
+        assert not adjacency.diagonal(dim1=1, dim2=2).any()
+        assert nodes.tolist() == [30] * 20
 
 
 def test_sets_are_what_they_are_called():

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from pggnn.console import add_command, fill, print_table
-from pggnn.lab import brec
+from pggnn.lab import brec, counting
 
 GRAPHS = """
 A graph is given as
@@ -63,23 +63,7 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sub.add_argument("--walks", type=int, default=100, help="number of walks (default: %(default)s)")
     sub.add_argument("--seed", type=int, default=0, help="seed of the walks (default: %(default)s)")
-    sub = command(
-        "transfer", transfer, "Learn to count on graphs of 10 nodes, and test on graphs of up to 30.",
-        "  pggnn lab transfer --quick            # less than a minute\n"
-        "  pggnn lab transfer --seed 1 --out transfer-1\n\n"
-        "Networks of equal width learn the triangles or 4-cliques at each node of random\n"
-        "graphs, from constant features with structural bits, or from rows of the\n"
-        "adjacency matrix without. Logs, weights and table.json are kept in --out.",
-    )  # fmt: skip
-    sub.add_argument("--quick", action="store_true", help="smaller networks, fewer graphs and epochs")
-    sub.add_argument("--seed", type=int, default=0, help="seed of graphs and weights (default: %(default)s)")
-    sub.add_argument(
-        "--out",
-        type=Path,
-        default=Path("runs/transfer"),
-        metavar="DIR",
-        help="folder of the results (default: %(default)s)",
-    )
+    counting.add_commands(commands)
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -193,36 +177,6 @@ def walks(args: argparse.Namespace) -> None:
     print(
         f"\nMeans over {args.walks} walks. The last column counts all triangles of the ego net, as the proof does:\n"
         "it tends to 2τ + κ, where κ are the 4-cliques at the node. The others count those at the node."
-    )
-
-
-def transfer(args: argparse.Namespace) -> None:
-    """Prints what networks trained on small graphs make of larger ones; progress goes to standard error."""
-    import json
-    from dataclasses import asdict
-
-    from rich.console import Console
-
-    from pggnn.files import replacing
-    from pggnn.lab.transfer import QUICK, Budget, run
-    from pggnn.train.progress import Bars
-
-    budget = QUICK if args.quick else Budget()
-    with Bars(Console(stderr=True), "MAE") as bars:
-        found = list(run(budget, args.seed, args.out, lambda name: bars.add(name, budget.epochs)))
-    with replacing(args.out / "table.json") as file:
-        file.write_text(json.dumps([asdict(row) for row in found], indent=1))
-    rows: list[Sequence[str]] = [
-        ("task", "features", "structure", "test graphs", "MAE", "where > 0", "mean count", "largest")
-    ]
-    for row in found:
-        figures = (f"{value:.4f}" for value in (row.error, row.error_where, row.mean))
-        rows.append((row.task, row.features, str(row.structure), row.tested_on, *figures, str(row.largest)))
-    print_table(rows, right={2, 4, 5, 6, 7})
-    print(
-        f"\nTrained on {budget.graphs:,} graphs of 10 nodes (p = 0.3), tested on {budget.tests} of each kind; "
-        f"seed {args.seed}.\n"
-        "Mean count is what answering 0 everywhere would have as its MAE."
     )
 
 

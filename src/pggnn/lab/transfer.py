@@ -22,14 +22,22 @@ from pggnn.train.run import make_fabric
 NODES, PROBABILITY = 10, 0.3
 """Of the graphs to train on, the paper's."""
 LARGER = (20, 30)
-CASES = (
-    ("triangles", "constant", 1),
-    ("triangles", "adjacency rows", 0),
-    ("cliques", "constant", 2),
-    ("cliques", "constant", 8),
-    ("cliques", "adjacency rows", 0),
-)
-"""Task, features and ``structure`` of each network that is trained."""
+DENSE = 0.5
+"""Probability of an edge in graphs of 10 nodes that have many 4-cliques."""
+CAVE = 6
+"""Nodes of a cave."""
+Case = tuple[str, str, int]
+CASES: dict[str, tuple[Case, ...]] = {
+    "sparse": (
+        ("triangles", "constant", 1),
+        ("triangles", "adjacency rows", 0),
+        ("cliques", "constant", 2),
+        ("cliques", "constant", 8),
+        ("cliques", "adjacency rows", 0),
+    ),
+    "clustered": (("cliques", "constant", 2), ("cliques", "constant", 8), ("cliques", "adjacency rows", 0)),
+}
+"""Task, features and ``structure`` of each network that is trained, for each experiment."""
 CELLS: dict[str, Literal["srn", "lstm"]] = {"constant": "srn", "adjacency rows": "lstm"}
 """Constant features did better with an SRN than with an LSTM in validation; rows have the paper's LSTM."""
 
@@ -50,6 +58,8 @@ class Budget:
                 raise ValueError(f"expected 1 or more {name}, got {value}")
 
 
+BUDGETS = {"sparse": Budget(), "clustered": Budget(graphs=8000)}
+"""Of each experiment: an RNN has twice as many steps to read in a dense graph."""
 QUICK = Budget(graphs=1000, tests=100, epochs=10, hidden=16)
 
 
@@ -57,6 +67,7 @@ QUICK = Budget(graphs=1000, tests=100, epochs=10, hidden=16)
 class Row:
     """What one network made of one kind of test graphs."""
 
+    seed: int
     task: str
     features: str
     structure: int
@@ -70,8 +81,31 @@ class Row:
     largest: int
 
 
-def draw_sets(budget: Budget, seed: int) -> tuple[Graphs, dict[str, Tensor]]:
-    """All graphs, with rows of equal width, and the numbers of those to train, to validate and for each test."""
+Drawn = tuple[Tensor, Tensor]
+
+
+def draw_geometric(graphs: int, nodes: int, degree: float, seed: int) -> Drawn:
+    """Random geometric graphs of a mean degree: points of a square without borders, joined where they are close."""
+    generator = torch.Generator().manual_seed(seed)
+    points = torch.rand(graphs, nodes, 2, generator=generator)
+    apart = (points[:, :, None] - points[:, None]).abs()
+    close = torch.minimum(apart, 1 - apart).square().sum(-1) < degree / ((nodes - 1) * torch.pi)
+    return close & ~torch.eye(nodes, dtype=torch.bool), torch.full((graphs,), nodes)
+
+
+def draw_caves(graphs: int, nodes: int, degree: float, seed: int) -> Drawn:
+    """Graphs of a mean degree in which :data:`CAVE` nodes at a time know each other well, and others seldom."""
+    generator = torch.Generator().manual_seed(seed)
+    inside = torch.arange(nodes) // CAVE
+    inner = min(1.0, 0.9 * degree / (CAVE - 1))
+    outer = (degree - inner * (CAVE - 1)) / (nodes - CAVE)
+    probability = torch.where(inside[:, None] == inside, inner, outer)
+    upper = (torch.rand(graphs, nodes, nodes, generator=generator) < probability).triu(1)
+    return upper | upper.transpose(1, 2), torch.full((graphs,), nodes)
+
+
+def draw_sparse(budget: Budget, seed: int) -> dict[str, Drawn]:
+    """The paper's graphs to train on; larger ones of the same degree, of the same p, and regular ones as tests."""
     drawn = {"train": (budget.graphs, NODES, PROBABILITY)}
     for name in ("val", f"{NODES} nodes"):
         drawn[name] = budget.tests, NODES, PROBABILITY
@@ -83,7 +117,32 @@ def draw_sets(budget: Budget, seed: int) -> tuple[Graphs, dict[str, Tensor]]:
     width = LARGER[-1]
     adjacency, sizes = draw_regular(16 + 8 * budget.tests, derived_seed(seed, len(sets)))
     kept = (sizes == width).nonzero().squeeze(1)[: budget.tests]
-    sets[f"{width} nodes, 5-regular"] = adjacency[kept], sizes[kept]
+    return sets | {f"{width} nodes, 5-regular": (adjacency[kept], sizes[kept])}
+
+
+def draw_clustered(budget: Budget, seed: int) -> dict[str, Drawn]:
+    """Dense graphs to train on; and as tests larger ones of the same mean degree, 4-cliques being common in most."""
+    degree, nodes = DENSE * (NODES - 1), LARGER[-1]
+    numbers = iter(range(6))
+    sets = {
+        name: draw_er(count, NODES, DENSE, derived_seed(seed, next(numbers)))
+        for name, count in (("train", budget.graphs), ("val", budget.tests), (f"{NODES} nodes", budget.tests))
+    }
+    sets[f"{nodes} nodes, same degree"] = draw_er(
+        budget.tests, nodes, degree / (nodes - 1), derived_seed(seed, next(numbers))
+    )
+    for name, draw in (("geometric", draw_geometric), ("caves", draw_caves)):
+        sets[f"{nodes} nodes, {name}"] = draw(budget.tests, nodes, degree, derived_seed(seed, next(numbers)))
+    return sets
+
+
+DRAW: dict[str, Callable[[Budget, int], dict[str, Drawn]]] = {"sparse": draw_sparse, "clustered": draw_clustered}
+
+
+def draw_sets(budget: Budget, seed: int, experiment: str = "sparse") -> tuple[Graphs, dict[str, Tensor]]:
+    """All graphs, with rows of equal width, and the numbers of those to train, to validate and for each test."""
+    sets = DRAW[experiment](budget, seed)
+    width = LARGER[-1]
     rows = [pad(matrix, (0, width - matrix.size(1)) * 2) for matrix, _ in sets.values()]
     graphs = from_adjacency(torch.cat(rows), torch.cat([nodes for _, nodes in sets.values()]))
     numbers = torch.arange(len(graphs)).split([len(nodes) for _, nodes in sets.values()])
@@ -111,18 +170,20 @@ def train(
     return training
 
 
-def run(budget: Budget, seed: int, out: Path, watch: Callable[[str], Watch]) -> Iterator[Row]:
+def run(
+    budget: Budget, seed: int, out: Path, watch: Callable[[str], Watch], experiment: str = "sparse"
+) -> Iterator[Row]:
     """Trains the network of each case and tests it; log and weights go to a folder for each in ``out``."""
     if seed < 0:
         raise ValueError(f"expected a seed of 0 or more, got {seed}")
-    graphs, numbers = draw_sets(budget, seed)
+    graphs, numbers = draw_sets(budget, seed, experiment)
     parts = Parts(numbers.pop("train"), numbers.pop("val"), numbers[f"{NODES} nodes"])
-    for task, features, structure in CASES:
-        name = f"{task}-{features.split()[-1]}-{structure}"
+    for task, features, structure in CASES[experiment]:
+        name = f"{experiment}-{seed}/{task}-{features.split()[-1]}-{structure}"
         model = ModelConfig(hidden=budget.hidden, layers=1, cell=CELLS[features], structure=structure)
         training = train(choose(graphs, task, features), parts, model, budget.epochs, seed, out / name, watch(name))
         for tested_on, index in numbers.items():
             answers, truth = training.answers(index)
             error = (answers - truth).abs()
             mean, where, zero = (float(values.mean()) for values in (error, error[truth > 0], truth))
-            yield Row(task, features, structure, tested_on, mean, where, zero, int(truth.max()))
+            yield Row(seed, task, features, structure, tested_on, mean, where, zero, int(truth.max()))

@@ -1,0 +1,181 @@
+"""How much a network's answers change when neighbours are renumbered or nodes relabelled, and what averaging gains."""
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from pggnn.data.counting import TASKS, generate
+from pggnn.data.graphs import Graphs
+from pggnn.data.storage import Storage
+from pggnn.lab.transfer import train
+from pggnn.plan import Plan
+from pggnn.train import protocol
+from pggnn.train.config import ModelConfig
+from pggnn.train.loop import Parts, Watch
+from pggnn.train.models import Scorer, build
+from pggnn.train.predict import Trained, device
+from pggnn.train.task import Task
+
+MODES: tuple[Literal["group", "single"], ...] = ("group", "single")
+NUMBERINGS: tuple[Literal["given", "random"], ...] = ("given", "random")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the trainings may use."""
+
+    graphs: int = 5000
+    """Generated, of which 30 % train, as in the paper."""
+    tests: int = 500
+    """Graphs to validate and to test on."""
+    epochs: int = 25
+    hidden: int = 32
+    layers: int = 2
+
+
+QUICK = Budget(graphs=1000, tests=100, epochs=8, hidden=16)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one kind of change does to the answers of one network."""
+
+    network: str
+    trained: str
+    changed: str
+    metric: str
+    before: float
+    """The metric with the graphs as they are."""
+    after: float
+    """Its mean over the changes."""
+    mean: float
+    """Mean absolute change of an answer."""
+    largest: float
+    spread: float
+    """Standard deviation of the answers, to compare changes with."""
+    averaged: float
+    """The metric of the answers' mean over all changes."""
+
+
+def renumbered(batch: Batch) -> tuple[Batch, Tensor]:
+    """The batch with each node's neighbours in a random numbering; every node stays where it is."""
+    changed = copy(batch)
+    changed.plan = batch.plan.renumbered()
+    return changed, torch.arange(batch.num_nodes, device=batch.ptr.device)
+
+
+def relabelled(batch: Batch, flow: str = "source_to_target") -> tuple[Batch, Tensor]:
+    """The batch with the nodes of each graph under random labels, and the new place of each node.
+
+    Neighbours are numbered by their new labels. Where features are rows of the adjacency matrix, they are those of the
+    relabelled graph; other features go with their nodes.
+    """
+    nodes, place = batch.num_nodes, batch.ptr.device
+    shuffled = torch.rand(nodes, device=place).argsort()
+    shuffled = shuffled[torch.argsort(batch.batch[shuffled], stable=True)]
+    label = shuffled.argsort()
+    edges = label[batch.edge_index]
+    in_order = (edges[0] * nodes + edges[1]).argsort()
+    changed = copy(batch)
+    changed.edge_index = edges[:, in_order]
+    if "edge_attr" in batch:
+        changed.edge_attr = batch.edge_attr[in_order]
+    if "x" in batch:
+        rows = adjacency_rows(batch, batch.x.size(1))
+        changed.x = adjacency_rows(changed, batch.x.size(1)) if batch.x.equal(rows) else batch.x[shuffled]
+    changed.plan = Plan.build(changed.edge_index, nodes, flow)
+    return changed, label
+
+
+def adjacency_rows(batch: Batch, width: int) -> Tensor:
+    """``[N, width]`` rows of the adjacency matrices; empty where the graphs have more nodes than that."""
+    column = batch.edge_index[1] - batch.ptr[batch.batch[batch.edge_index[1]]]
+    rows = torch.zeros(batch.num_nodes, width, device=column.device)
+    if int(batch.ptr.diff().max()) > width:
+        return rows[:0]
+    rows[batch.edge_index[0], column] = 1.0
+    return rows
+
+
+@torch.no_grad()
+def measure(scorer: Scorer, batch: Batch, task: Task, numberings: int) -> Iterator[tuple[str, dict[str, float]]]:
+    """Renumbers and relabels so many times; yields the kind of change and the figures of :class:`Row`."""
+    torch.manual_seed(0)
+    by_node, flow = task.schema.level == "node", task.schema.flow
+    truth = task.measurable(task.targets(batch.y))
+
+    def figure(answers: Tensor) -> float:
+        metric = task.metrics()[task.metric].to(answers.device)
+        return float(metric(answers, truth))
+
+    answers = task.outputs(scorer(batch))
+    for kind, change in (("neighbours", renumbered), ("nodes", lambda batch: relabelled(batch, flow))):
+        total, changes, after = torch.zeros_like(answers), [], []
+        for _ in range(numberings):
+            changed, place = change(batch)
+            found = task.outputs(scorer(changed))
+            found = found[place] if by_node else found
+            changes.append((found - answers).abs())
+            after.append(figure(found))
+            total += found
+        each = torch.stack(changes)
+        yield kind, {
+            "before": figure(answers), "after": sum(after) / numberings, "mean": float(each.mean()),
+            "largest": float(each.max()), "spread": float(answers.std(correction=0)),
+            "averaged": figure(total / numberings),
+        }  # fmt: skip
+
+
+def run(
+    budget: Budget, task: str, seed: int, numberings: int, out: Path, watch: Callable[[str], Watch]
+) -> Iterator[Row]:
+    """Measures networks before training, and after it with the given numbering and with fresh ones."""
+    if task not in TASKS:
+        raise ValueError(f"expected one of {', '.join(TASKS)} to count, got {task!r}")
+    if seed < 0 or numberings < 1:
+        raise ValueError(f"expected a seed of 0 or more and 1 numbering or more, got {seed} and {numberings}")
+    graphs = generate("er", budget.graphs, seed)
+    graphs = replace(graphs, node={"x": graphs.node["x"], "y": graphs.node[task].float()})
+    tests = graphs.splits["test"][: budget.tests]
+    parts = Parts(graphs.splits["train"], graphs.splits["val"][: budget.tests], tests)
+    for orderings in MODES:
+        model = ModelConfig(hidden=budget.hidden, layers=budget.layers, orderings=orderings)
+        torch.manual_seed(seed)
+        untrained = Scorer(build(model, graphs.schema)).eval()
+        yield from _rows(untrained, graphs, tests, numberings, orderings, "none")
+        for numbering in NUMBERINGS:
+            name = f"{orderings}-{numbering}"
+            chosen = replace(model, numbering=numbering)
+            training = train(graphs, parts, chosen, budget.epochs, seed, out / name, watch(name))
+            scorer = Scorer(training.network).eval()
+            yield from _rows(scorer, graphs, tests, numberings, orderings, f"{numbering} numbering")
+
+
+def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Row]:
+    """Measures the networks of a run on its test graphs, ``most`` of them at most; means over its seeds and folds."""
+    trained = Trained.load(folder)
+    storage = Storage(Graphs.of(trained.read(trained.config.data.name)), device())
+    model, found = trained.config.model, []
+    for member, scorer in trained.scorers.items():
+        index = protocol.parts(trained.config, storage.graphs, member).test[:most]
+        found.append(dict(measure(scorer, storage.take(index), trained.task, numberings)))
+    for kind in found[0]:
+        figures = {name: [one[kind][name] for one in found] for name in found[0][kind]}
+        means = {
+            name: max(values) if name == "largest" else sum(values) / len(values) for name, values in figures.items()
+        }
+        numbering = "random" if model.orderings == "random" else model.numbering
+        trained_with = f"{numbering} numbering" if model.name == "pggnn" else ""
+        yield Row(str(folder), trained_with, kind, trained.task.metric, **means)
+
+
+def _rows(scorer: Scorer, graphs: Graphs, index: Tensor, numberings: int, network: str, trained: str) -> Iterator[Row]:
+    task = Task(graphs.schema)
+    for kind, figures in measure(scorer, Storage(graphs).take(index), task, numberings):
+        yield Row(network, trained, kind, task.metric, **figures)
