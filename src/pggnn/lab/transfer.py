@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         ("cliques", "constant", 8),
         ("cliques", "adjacency rows", 0),
     ),
-    "clustered": (("cliques", "constant", 2), ("cliques", "constant", 8), ("cliques", "adjacency rows", 0)),
+    "clustered": (("cliques", "constant", 2), ("cliques", "constant", 8)),
 }
 """Task, features and ``structure`` of each network that is trained, for each experiment."""
 CELLS: dict[str, Literal["srn", "lstm"]] = {"constant": "srn", "adjacency rows": "lstm"}
