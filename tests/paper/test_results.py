@@ -15,11 +15,12 @@ from pggnn.cli import main
 from pggnn.paper import memory, sweep
 from pggnn.paper.expected import published
 from pggnn.paper.results import reproduce
-from pggnn.paper.tables import TABLES, Row, cells, choose, runs
+from pggnn.paper.tables import TABLES, cells, choose, runs
 from pggnn.report.packing import pack
 from pggnn.train import log
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.folder import ENVIRONMENT
+from pggnn.train.run import train
 
 TINY = (
     *("--data.options", "{task: triangles, seed: 0, graphs: 40}", "--model.hidden", "4", "--model.layers", "1"),
@@ -95,6 +96,16 @@ def test_a_table_in_slices(tmp_path, monkeypatch):
     assert "table2: the time is up. 0 of 1 trainings have ended; still to do:" in said
     assert "GCN on ER triangles: 1 of 1 at epoch 1 of 2" in said
     assert said.count("The same command goes on.") == 1
+
+
+def test_every_row_of_the_ablation_is_another_network_and_learns(tmp_path):
+    more = (*TINY, "--optim.epochs", "1", "--run.jobs", "1")
+    losses = {}
+    for (model, _), config in runs("ablation", tmp_path, quick=True, more=more).items():
+        train(config, console=Console(quiet=True))
+        (losses[model],) = (record["loss"] for record in log.read(config.folder / "seed0"))
+    assert len(losses) == len(set(losses.values())) == len(TABLES["ablation"].rows)
+    assert all(0 < loss < 100 for loss in losses.values())
 
 
 def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeypatch):

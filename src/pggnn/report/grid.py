@@ -46,8 +46,8 @@ class Grid:
         """Row, column and run of each."""
         return [(row, label, run) for row, cells in self.rows.items() for label, run in cells.items()]
 
-    def model(self, row: str) -> str:
-        """The model of the paper that a row is compared with."""
+    def model(self, row: str) -> str | None:
+        """The model of the paper that a row is compared with, if there is one."""
         known = _known(row, self.name)
         return TABLES[self.name].rows[known].published if known else next(iter(self.rows[row].values())).model
 

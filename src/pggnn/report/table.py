@@ -72,7 +72,7 @@ def _better(grid: Grid) -> str:
 def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
     """One figure of ours beside the paper's."""
     table, theirs = column.published
-    digits, paper = count_digits(table, column.metric), theirs.get(grid.model(row))
+    digits, paper = count_digits(table, column.metric), theirs.get(grid.model(row) or "")
     shown: dict[str, Any] = {"state": "", "paper": _figure(paper.mean, paper.std, digits) if paper else ""}
     run = grid.rows[row].get(column.label)
     if run is None or run.figures is None:
