@@ -128,6 +128,8 @@ class Fused:
         self.tiles = Tiles.build(graph, *build) if plan is None else plan.derived(Tiles.build, *build)
         self.extent = self.tiles.extent
         self._offsets: dict[tuple[Chunk, int], Tensor] = {}
+        self._paused: dict[Chunk, list[Tensor | None]] = {}
+        self.workspace = workspace
         self.wave = processors(gates.device) * (1 if self.shape.warps > 4 else 2)
         self.streams = self.shape.gates > 0
         if self.streams:
@@ -192,6 +194,13 @@ class Fused:
         rows = self.extent.rows
         return rows if rows <= self.most_kept else 0
 
+    @property
+    def keeps_pauses(self) -> bool:
+        """Whether there are slabs, and the states between them all fit the workspace: they need not be found again."""
+        chunks = [chunk for chunk in self.extent.chunks(self.most_kept, self.wave) if chunk.slab is not None]
+        states = sum((len(chunk.begins) - 1) * chunk.tiles for chunk in chunks) * self.shape.block * len(self.layers)
+        return 0 < states * 2 * self.width * 4 <= self.workspace
+
     def states(self, memory: Tensor) -> list[States]:
         """Deals ``memory`` out to the layers."""
         rows = memory.numel() // self.kept_width
@@ -211,10 +220,18 @@ class Fused:
         allocate = self.gates.new_zeros if repeatable else self.gates.new_empty
         saved = allocate(saved_rows * self.kept_width, dtype=self.dtype)
         last = self.empty(self.extent.sequences, 1, torch.float32)
-        for chunk in self.extent.chunks(saved_rows or self.most_passed, self.wave):
-            carry: Tensor | None = None
-            for begin in range(0, chunk.longest, chunk.slab or chunk.longest):
-                carry = self.run(chunk, begin, self.states(saved) if saved_rows > 0 else None, carry, last)
+        pauses = keep and saved_rows == 0 and self.keeps_pauses
+        most_rows = saved_rows or (self.most_kept if pauses else self.most_passed)
+        for chunk in self.extent.chunks(most_rows, self.wave):
+            carries: list[Tensor | None] = [None]
+            for begin in chunk.begins:
+                carries.append(
+                    self.run(chunk, begin, self.states(saved) if saved_rows > 0 else None, carries[-1], last)
+                )
+                if not pauses:
+                    carries = carries[-1:]
+            if pauses and chunk.slab is not None:
+                self._paused[chunk] = carries[:-1]
         out = self.gates.new_empty(self.degree.size(0), self.hidden)
         if out.numel() > 0:
             sequence_sum[(out.size(0),)](
@@ -287,12 +304,13 @@ class Fused:
             memory = self.gates.new_empty(most_rows * self.kept_width, dtype=self.dtype)
         for chunk in chunks:
             states = self.states(memory[: chunk.rows * self.kept_width])
-            begins = range(0, chunk.longest, chunk.slab or chunk.longest)
-            carries: list[Tensor | None] = [None]
-            for begin in begins[:-1]:
+            begins = chunk.begins
+            carries: list[Tensor | None] = self._paused.pop(chunk, [None])
+            for begin in begins[len(carries) - 1 : -1]:
                 carries.append(self.run(chunk, begin, None, carries[-1]))
             carry = self.carry(chunk)
-            for begin, before in zip(reversed(begins), reversed(carries), strict=True):
+            for begin in reversed(begins):
+                before = carries.pop()
                 if not keeps:
                     self.run(chunk, begin, states, before)
                 d_acts = self.run_back(chunk, begin, states, carry, begin != begins[-1], d_out, gradient, keeps)

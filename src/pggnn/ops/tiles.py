@@ -85,6 +85,11 @@ class Chunk:
     longest: int
     slab: int | None
 
+    @property
+    def begins(self) -> range:
+        """The first step of each slab."""
+        return range(0, self.longest, self.slab or self.longest)
+
 
 class Extent:
     """How many sequences, slots and tiles there are, or at most if it is ``roomy``, from the profile alone."""
