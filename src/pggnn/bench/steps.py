@@ -19,7 +19,7 @@ from pggnn.groups import order
 from pggnn.nn import PGGNN
 from pggnn.plan import Plan
 from pggnn.train.config import DataConfig
-from pggnn.train.models import Scorer, build
+from pggnn.train.models import Scorer, allot_workspace, build
 from pggnn.train.run import load_graphs
 from pggnn.train.task import Task
 
@@ -67,6 +67,7 @@ def collab(count: int = 5) -> Figures:
     hidden, layers, task = config.model.hidden, config.model.layers, Task(dataset.schema)
     batches = Batches(dataset, config.optim.batch_size, "shuffle", device=DEVICE)
     scorer = Scorer(build(config.model, dataset.schema)).to(DEVICE)
+    allot_workspace(scorer.network, torch.device(DEVICE))
     optimizer = torch.optim.Adam(scorer.parameters(), fused=True)
 
     def step(batch: Batch) -> None:

@@ -16,14 +16,13 @@ from torch_geometric.data import Batch
 
 from pggnn.data.batches import Batches
 from pggnn.data.storage import Storage
-from pggnn.nn.conv import SequenceConv
 from pggnn.seeds import derived_seed
 from pggnn.train import checkpoint
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import Config
 from pggnn.train.distributed import share_norms
 from pggnn.train.log import Log, Record
-from pggnn.train.models import Scorer, build
+from pggnn.train.models import Scorer, allot_workspace, build
 from pggnn.train.schedule import Schedule
 from pggnn.train.task import Task
 
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 LAST, PREVIOUS, BEST = (f"{name}.safetensors" for name in ("last", "previous", "best"))
 EVALUATION_BATCH = {"cpu": 4, "cuda": 32}
 """Batches are so many times larger where nothing is learnt."""
-WORKSPACE = 64
-"""The share of a GPU's memory that a layer may keep for its states is one in so many."""
 MOST_KEPT = 2**22
 """Nodes and edges up to which the batches of validation and test are kept from epoch to epoch."""
 
@@ -76,9 +73,7 @@ class Training:
         self.task = Task(schema, optim.loss)
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
-        for conv in self.network.convs:
-            if isinstance(conv, SequenceConv) and fabric.device.type == "cuda":
-                conv.workspace = torch.cuda.get_device_properties(fabric.device).total_memory // WORKSPACE
+        allot_workspace(self.network, fabric.device)
         share_norms(self.network)
         scorer = Scorer(self.network, config.model.edge_features)
         self.adam = torch.optim.AdamW(

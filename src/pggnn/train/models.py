@@ -9,6 +9,7 @@ from torch_geometric.data import Batch
 
 from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE
 from pggnn.data.schema import Schema
+from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import torch_init
 from pggnn.nn.model import PGGNN, Network
 from pggnn.train.config import ModelConfig
@@ -16,6 +17,8 @@ from pggnn.train.config import ModelConfig
 MODELS: dict[str, Callable[..., Network]] = {
     "pggnn": PGGNN, "gin": GIN, "gcn": GCN, "sage": SAGE, "rgin": RGIN, "rp": RP, "lrp": LRP,
 }  # fmt: skip
+
+SHARES = 64
 
 
 def build(config: ModelConfig, schema: Schema) -> Network:
@@ -39,6 +42,13 @@ def build(config: ModelConfig, schema: Schema) -> Network:
         edge_dim=schema.edge_dim if config.edge_features else None, **own,
     )  # fmt: skip
     return network.apply(torch_init) if config.init == "torch" else network
+
+
+def allot_workspace(network: Network, device: torch.device) -> None:
+    """Lets each layer keep one part in :data:`SHARES` of a GPU's memory for its states."""
+    for conv in network.convs:
+        if isinstance(conv, SequenceConv) and device.type == "cuda":
+            conv.workspace = torch.cuda.get_device_properties(device).total_memory // SHARES
 
 
 class Scorer(torch.nn.Module):
