@@ -1,8 +1,9 @@
 """Trainings in processes of their own that start at once: copies of one that has imported everything.
 
 Importing PyTorch, PyG and Lightning takes seconds of a core for each training, and a sweep may have a hundred. On Linux
-``python -m pggnn.train.nursery`` imports them once and forks for each line on its standard input. It touches no GPU, so
-its copies may. When its input ends, because its parent has closed it or is no more, it ends them too.
+``python -m pggnn.train.nursery`` imports them once and forks for each line on its standard input. When its input ends,
+because its parent has closed it or is no more, it ends them too. Where there is a GPU each training has a process with
+imports of its own: on an H200 the copies failed to start.
 """
 
 import json
@@ -83,6 +84,13 @@ class Nursery(Processes):
 
     def _gone(self) -> ValueError:
         return ValueError(f"the process that starts trainings has ended, with code {self._process.wait()}")
+
+
+def make_processes() -> Processes:
+    """The fastest kind that works here."""
+    import torch
+
+    return Nursery() if sys.platform == "linux" and not torch.cuda.is_available() else Processes()
 
 
 def serve() -> None:

@@ -4,7 +4,6 @@ import logging
 import math
 import os
 import re
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
 from pggnn.train.folder import clear, conclude, locked, missing, prepare
 from pggnn.train.models import build
-from pggnn.train.nursery import Nursery, Processes
+from pggnn.train.nursery import Processes, make_processes
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
 from pggnn.train.task import Task
@@ -186,7 +185,7 @@ def train_side_by_side(
                 config, member = waiting.pop(0)
                 name = f"{config.folder.parent.name}/{config.folder.name}/{member.name}" if several else member.name
                 bar = bars.add(name, config.optim.epochs)
-                processes = processes or (Nursery() if sys.platform == "linux" else Processes())
+                processes = processes or make_processes()
                 folder = config.folder / member.name
                 folder.mkdir(parents=True, exist_ok=True)
                 words = [str(config.folder), str(member.seed), str(member.fold), resume or "new", str(until)]
