@@ -17,7 +17,7 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
     commands: Any = reproduce.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, column in TRAINED.items():
         sub = add_command(
-            commands, name, partial(train_table, name), SUMMARIES[name].capitalize() + ", ours beside the paper's.",
+            commands, name, partial(train_table, name), SUMMARIES[name] + ", ours beside the paper's.",
             f"  pggnn reproduce {name} --quick\n  pggnn reproduce {name} --only 'pg-gnn (single)' {column}\n"
             f"  pggnn reproduce {name} --only 'pg-gnn*' --seeds 0 2\n"
             f"  pggnn reproduce {name} --minutes 9 --jobs 20    # and again, until it is done\n\n"
@@ -28,7 +28,7 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", help="instead of the paper's")
         _add_sweep(sub)
     sub = add_command(
-        commands, "search", search_options, SUMMARIES["search"].capitalize() + ".",
+        commands, "search", search_options, SUMMARIES["search"] + ".",
         "  pggnn reproduce search --only zinc\n  pggnn reproduce search --only proteins --protocol.only [0,1,2]\n"
         "  pggnn reproduce search --minutes 9 --jobs 20    # and again, until it is done\n\n"
         "Nothing is chosen by test figures. The first candidate of each data set is written as a config, to be\n"
@@ -38,19 +38,19 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
     _add_sweep(sub)
     for name in ("table5", "table6"):
         sub = add_command(
-            commands, name, partial(measure_table, name), SUMMARIES[name].capitalize() + ", ours beside the paper's.",
+            commands, name, partial(measure_table, name), SUMMARIES[name] + ", ours beside the paper's.",
             f"  pggnn reproduce {name}\n  pggnn reproduce {name} --only proteins",
         )  # fmt: skip
         _add_only(sub)
         _add_out(sub, "runs/paper")
     sub = add_command(
-        commands, "table7", print_statistics, SUMMARIES["table7"].capitalize() + ", ours beside the paper's.",
+        commands, "table7", print_statistics, SUMMARIES["table7"] + ", ours beside the paper's.",
         "  pggnn reproduce table7    # the same as pggnn data stats --all",
     )  # fmt: skip
     sub.set_defaults(all=True, names=[], json=None, data_root=None)
     for name in FIGURES:
         sub = add_command(
-            commands, name, partial(draw_figure, name), SUMMARIES[name].capitalize() + ".",
+            commands, name, partial(draw_figure, name), SUMMARIES[name] + ".",
             f"  pggnn reproduce {name}\n  pggnn reproduce {name} --out pictures --format png",
         )  # fmt: skip
         sub.add_argument(
