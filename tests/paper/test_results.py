@@ -3,10 +3,12 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -215,3 +217,15 @@ def test_what_is_not_there_is_said(capsys, tmp_path):
         assert main(arguments) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_published_tables_are_what_their_runs_say(tmp_path):
+    """And are made without data, weights or a GPU."""
+    there = Path(__file__).parents[2] / "results"
+    shutil.copytree(there, tmp_path / "results")
+    chosen = {"only": ["PG-GNN (group)"], "more": ("--run.precision", "tf32")}
+    shown, page = reproduce("table2", tmp_path / "results", console=Console(quiet=True), **chosen)
+    made, expected = (path.read_text().splitlines() for path in (page, there / "table2.md"))
+    assert made[:-1] == expected[:-1], "the last line is the command"
+    figures = " | ".join(f"{cell.mean:.4f} ± {cell.std:.4f}" for cell in shown[:4])
+    assert f"| PG-GNN, whole group | {figures} |" in (there / "README.md").read_text()
