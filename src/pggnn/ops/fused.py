@@ -9,12 +9,13 @@ import triton
 from torch import Tensor
 
 from pggnn.cells import CELLS, split_layers
-from pggnn.ops.fused_structure import StructureGradient, Told
+from pggnn.ops.fused_structure import Told
+from pggnn.ops.fused_weights import WeightGradient
 from pggnn.ops.schedule import Graph
 from pggnn.ops.tiles import Chunk, Tiles
 from pggnn.ops.triton_prepare import prepare_table, prepare_weights
 from pggnn.ops.triton_recurrence import backward_layer, forward_layer
-from pggnn.ops.triton_sums import finish_weights, gate_gradient, sequence_sum, weight_gradient
+from pggnn.ops.triton_sums import gate_gradient, sequence_sum
 from pggnn.ops.triton_wide import backward_wide, forward_wide
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
@@ -130,7 +131,8 @@ class Fused:
         self._offsets: dict[tuple[Chunk, int], Tensor] = {}
         self._paused: dict[Chunk, list[Tensor | None]] = {}
         self.workspace = workspace
-        self.wave = processors(gates.device) * (1 if self.shape.warps > 4 else 2)
+        self.processors = processors(gates.device)
+        self.wave = self.processors * (1 if self.shape.warps > 4 else 2)
         self.streams = self.shape.gates > 0
         if self.streams:
             columns, vector = self.fields * self.width // self.shape.gates, 2
@@ -319,11 +321,11 @@ class Fused:
                     gradient.structure.add(chunk, begin, d_acts)
         if not scatters:
             d_gates = self.gates.new_zeros(self.gates.shape, dtype=torch.float).index_add_(0, self.keys(), d_gates)
-        return d_gates, gradient.finish()
+        return d_gates, gradient.finish(program_rows(4))
 
     def run_back(
         self, chunk: Chunk, begin: int, states: list[States], carry: Tensor | None, resumes: bool, d_out: Tensor,
-        gradient: "WeightGradient", spares: bool,
+        gradient: WeightGradient, spares: bool,
     ) -> Tensor:  # fmt: skip
         """Runs all layers back over a chunk, down to step ``begin``, adds to the gradients of the weights, and returns
         those of the first layer's gates; overwrites ``states`` unless it ``spares`` them."""
@@ -368,53 +370,3 @@ class Fused:
             return root
         slot = (self.start.index_select(0, node) + number).clamp(max=self.rows.numel() - 1)
         return torch.where(inner, self.rows.index_select(0, slot), root)
-
-
-class WeightGradient:
-    """The gradients of all weights, collected chunk by chunk in shares that do not wait for each other."""
-
-    def __init__(self, operation: Fused) -> None:
-        self.operation = operation
-        self.wide = operation.fields * operation.width
-        self.side = min(operation.width, 128 if operation.dtype.itemsize == 2 else 64)
-        self.tiles = (self.wide // self.side) * (operation.width // self.side)
-        self.shares = max(
-            1, min(-(-operation.extent.rows // 64), -(-2 * processors(operation.gates.device) // self.tiles))
-        )
-        layers = len(operation.layers)
-        self.matrices = operation.empty(layers * self.shares * 2 * self.wide, 1, torch.float32).chunk(layers)
-        self.vectors = operation.empty(layers * self.shares, operation.fields, torch.float32).chunk(layers)
-        self.begun = [False] * layers
-        told = operation.told
-        self.structure = None if told is None else StructureGradient(operation, told, self.shares, self.side)
-
-    def add(self, index: int, d_acts: Tensor, hidden: Tensor, below: Tensor, tiles: int, offset: Tensor) -> None:
-        """Adds what a chunk contributes to a layer."""
-        operation = self.operation
-        weight_gradient[(self.tiles, self.shares)](
-            d_acts, hidden, below, self.matrices[index], self.vectors[index], offset, tiles,
-            W=self.wide, HP=operation.width, BU=self.side, BK=self.side,
-            ROWS=64 if operation.dtype.itemsize == 2 else 32, B=operation.shape.block, UPPER=index > 0,
-            ADDS=self.begun[index], PRECISION=operation.precision, num_warps=8 if self.side > 64 else 4,
-        )  # fmt: skip
-        self.begun[index] = True
-
-    def finish(self) -> list[Tensor]:
-        """The gradients, in the order of the weights."""
-        operation = self.operation
-        gradients: list[Tensor] = []
-        for index, layer in enumerate(operation.layers):
-            upper = index > 0
-            d_hh, d_bias_hh = (torch.empty_like(w, dtype=torch.float) for w in (layer.weight_hh, layer.bias_hh))
-            d_ih, d_bias_ih = (torch.empty_like(d_hh), torch.empty_like(d_bias_hh)) if upper else (d_hh, d_bias_hh)
-            if self.begun[index]:
-                rows = program_rows(4)
-                finish_weights[(-(-d_hh.size(0) // rows),)](
-                    self.matrices[index], self.vectors[index], d_ih, d_hh, d_bias_ih, d_bias_hh, self.shares,
-                    **operation.layout, **operation.gating, CELL=operation.cell, UPPER=upper, ROWS=rows, num_warps=1,
-                )  # fmt: skip
-            else:
-                for gradient in (d_ih, d_hh, d_bias_ih, d_bias_hh):
-                    gradient.zero_()
-            gradients += [d_ih, d_hh, d_bias_ih, d_bias_hh] if upper else [d_hh, d_bias_hh]
-        return gradients if self.structure is None else [*gradients, self.structure.finish()]
