@@ -14,64 +14,12 @@ from pggnn.plan import RoomyPlan
 from pggnn.testing import random_graph
 
 triton = pytest.importorskip("triton")
-tl = triton.language
 
-from pggnn.ops import fused, triton_index, triton_layout  # noqa: E402
+from pggnn.ops import fused  # noqa: E402
 from pggnn.ops.tiles import Extent  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 gpu = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU on this machine")
-
-
-@triton.jit
-def _slot_kernel(i, t, n, out, FORM: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr):
-    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    slot = triton_index.slot_read(tl.load(i + at), tl.load(t + at), tl.load(n + at), FORM, LIMIT)
-    tl.store(out + at, slot)
-
-
-@triton.jit
-def _reading_kernel(q, j, n, i, t, reads, FORM: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr):
-    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    j_at, n_at, q_at = tl.load(j + at), tl.load(n + at), tl.load(q + at)
-    sequence, step, does = triton_index.reading(q_at, j_at, n_at, FORM, LIMIT)
-    tl.store(i + at, sequence)
-    tl.store(t + at, step)
-    tl.store(reads + at, (does & (q_at < triton_index.readings(j_at, n_at, FORM, LIMIT))).to(tl.int32))
-
-
-def padded(rows):
-    columns = torch.tensor(rows, dtype=torch.int32).t().contiguous()
-    return torch.nn.functional.pad(columns, (0, -columns.size(1) % 1024)).to(DEVICE)
-
-
-@pytest.mark.parametrize("limit", [None, 1, 3])
-@pytest.mark.parametrize("form", FORMS)
-def test_slots_and_their_inverse(form, limit):
-    reading = Reading(form, limit)
-    steps = [
-        (i, t, n)
-        for n in (*range(10), 17, 24)
-        for i in range(reading.count(n))
-        for t in range(reading.length(n))
-    ]  # fmt: skip
-    i, t, n = padded(steps)
-    out = torch.empty_like(i)
-    _slot_kernel[(i.numel() // 1024,)](i, t, n, out, FORM=form, LIMIT=limit or 0, SIZE=1024)
-    assert out[: len(steps)].tolist() == [reading.slot(*step) for step in steps]
-
-    most = 2 * 24 * 24
-    asked = [(q, j, n) for n in (*range(10), 17, 24) for j in range(n + 1) for q in range(min(most, 2 * n * n + 2))]
-    q, j, n = padded(asked)
-    i, t, reads = (torch.empty_like(q) for _ in range(3))
-    _reading_kernel[(q.numel() // 1024,)](q, j, n, i, t, reads, FORM=form, LIMIT=limit or 0, SIZE=1024)
-    found = [
-        (n, slot if slot < n else -1, i, t)
-        for (_, slot, n), i, t, does in zip(asked, i.tolist(), t.tolist(), reads.tolist(), strict=False)
-        if does
-    ]
-    wanted = [(n, reading.slot(i, t, n), i, t) for i, t, n in steps]
-    assert sorted(found) == sorted(wanted)
 
 
 @pytest.mark.parametrize(
@@ -297,23 +245,6 @@ def test_chunks_cover_each_tile_once(profile, form, most_rows, wave):
         tile += chunk.tiles
         assert chunk.end_sequence == min(tile * block, len(lengths))
     assert tile == extent.tiles
-
-
-def test_a_place_for_each_column():
-    for width, warps, vector in ((16, 1, 4), (32, 1, 8), (256, 1, 8), (512, 2, 8), (256, 2, 4)):
-        columns = torch.arange(width, device=DEVICE, dtype=torch.int32)
-        there, back = torch.empty_like(columns), torch.empty_like(columns)
-        _column_kernel[(1,)](there, back, W=width, WN=warps, E=vector)
-        assert torch.equal(there.sort().values, columns)
-        assert torch.equal(back, columns)
-
-
-@triton.jit
-def _column_kernel(there, back, W: tl.constexpr, WN: tl.constexpr, E: tl.constexpr):
-    column = tl.arange(0, W)
-    place = triton_layout.place_of(column, W, WN, E)
-    tl.store(there + column, place)
-    tl.store(back + column, triton_layout.column_at(place, W, WN, E))
 
 
 @gpu

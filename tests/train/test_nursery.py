@@ -1,25 +1,10 @@
-"""Processes for trainings: what they say, how they end, and that their common parent leaves the GPU to them."""
+"""Processes for trainings: what they say, and how they end."""
 
-import subprocess
-import sys
 import time
 
 import pytest
 
-from pggnn.train.nursery import IMPORTED, Nursery, Processes
-
-WATCHED = """
-import sys
-from importlib import import_module
-import torch
-def refuse(*args):
-    raise AssertionError("the GPU was asked for")
-for name in ("is_available", "device_count", "init", "current_device", "_lazy_init"):
-    setattr(torch.cuda, name, refuse)
-for name in sys.argv[1:]:
-    import_module(name)
-assert "pggnn.train.loop" in sys.modules
-"""
+from pggnn.train.nursery import Nursery, Processes
 
 
 def code(processes, number):
@@ -48,8 +33,3 @@ def test_a_nursery_that_is_no_more(tmp_path):
     with pytest.raises(ValueError, match="the process that starts trainings has ended, with code -9"):
         number = nursery.start([], tmp_path / "errors.txt")
         code(nursery, number)
-
-
-def test_imports_leave_the_gpu_alone():
-    """A process that has begun to use a GPU has no copies that can."""
-    subprocess.run([sys.executable, "-c", WATCHED, *IMPORTED], check=True)

@@ -64,9 +64,8 @@ def train_table(name: str, args: argparse.Namespace) -> None:
     until = _until(args)
     from pggnn.paper.results import reproduce
 
-    written = reproduce(name, args.out, args.quick, args.seeds, args.only, args.jobs, tuple(args.options), until=until)[
-        1
-    ]
+    chosen = args.quick, args.seeds, args.only, args.jobs, tuple(args.options)
+    _, written = reproduce(name, args.out, *chosen, until=until)
     print(f"{written.read_text()}\n{written} and {written.with_suffix('.json').name}")
     print(f"Page: {written.with_suffix('.html')}")
 
