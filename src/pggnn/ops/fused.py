@@ -15,7 +15,7 @@ from pggnn.ops.schedule import Graph
 from pggnn.ops.tiles import Chunk, Tiles
 from pggnn.ops.triton_prepare import prepare_table, prepare_weights
 from pggnn.ops.triton_recurrence import backward_layer, forward_layer
-from pggnn.ops.triton_sums import gate_gradient, sequence_sum
+from pggnn.ops.triton_sums import gate_gradient, gate_sum, sequence_sum
 from pggnn.ops.triton_wide import backward_wide, forward_wide
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
@@ -114,7 +114,7 @@ class Fused:
     ) -> None:  # fmt: skip
         self.gates = gates.detach().contiguous()
         self.start, self.degree, self.rows, self.root = graph.start, graph.degree, graph.rows, graph.root
-        self.cell, self.reading = cell, reading
+        self.cell, self.reading, self.plan = cell, reading, plan
         weights = [weight.detach().contiguous() for weight in weights]
         rows = None if graph.codes is None else weights.pop()
         self.layers = split_layers(weights)
@@ -218,7 +218,7 @@ class Fused:
         nothing."""
         saved_rows = self.saved_rows if keep else 0
         # One block of each tile stays unwritten: an operator's output must still be the same each time.
-        repeatable = torch.are_deterministic_algorithms_enabled()
+        repeatable = self.plan is None and torch.are_deterministic_algorithms_enabled()
         allocate = self.gates.new_zeros if repeatable else self.gates.new_empty
         saved = allocate(saved_rows * self.kept_width, dtype=self.dtype)
         last = self.empty(self.extent.sequences, 1, torch.float32)
@@ -293,7 +293,7 @@ class Fused:
     def backward(self, d_out: Tensor, *kept: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of each weight."""
         scatters = not torch.are_deterministic_algorithms_enabled()
-        rows = self.gates.size(0) if scatters else self.extent.slots
+        rows = self.gates.size(0) if scatters else self.rows.numel() + self.degree.numel()
         d_gates = self.gates.new_zeros(rows, self.gates.size(1), dtype=torch.float)
         saved = kept[0]
         keeps = saved.numel() > 0
@@ -320,7 +320,7 @@ class Fused:
                 if gradient.structure is not None:
                     gradient.structure.add(chunk, begin, d_acts)
         if not scatters:
-            d_gates = self.gates.new_zeros(self.gates.shape, dtype=torch.float).index_add_(0, self.keys(), d_gates)
+            d_gates = self.sum_slots(d_gates)
         return d_gates, gradient.finish(program_rows(4))
 
     def run_back(
@@ -351,22 +351,38 @@ class Fused:
         return d_acts
 
     def reduce_gates(self, chunk: Chunk, begin: int, acts: Tensor, d_gates: Tensor, scatters: bool) -> None:
-        """Adds the gate gradients of a chunk's steps to the rows they read."""
+        """Adds the gate gradients of a chunk's steps to the rows they read, or to rows of the slots' own."""
         gate_gradient[(chunk.end_slot - chunk.first_slot,)](
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
             self.start, self.offset(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
-            begin, begin + (chunk.slab or chunk.longest), self.root,
+            begin, begin + (chunk.slab or chunk.longest), self.root if scatters else self.rows.numel(),
             **self.layout, **self.gating, **self.reads, QUEUE=8, SCATTERS=scatters,
             num_warps=max(1, self.fields * self.width // 512),
         )  # fmt: skip
 
-    def keys(self) -> Tensor:
-        """The gate row of each slot, in the order of the tiles."""
-        node = self.tiles.slot_node.long()
-        number = torch.arange(node.size(0), device=node.device) - self.tiles.slot_first.index_select(0, node)
-        inner = number < self.degree.index_select(0, node)
-        root = self.root + node if self.reading.reads_root else torch.zeros_like(node)
-        if self.rows.numel() == 0:
-            return root
-        slot = (self.start.index_select(0, node) + number).clamp(max=self.rows.numel() - 1)
-        return torch.where(inner, self.rows.index_select(0, slot), root)
+    def sum_slots(self, d_slots: Tensor) -> Tensor:
+        """Gradients of the gate rows from those of the slots that read them, in a fixed order."""
+        d_gates = torch.empty_like(self.gates)
+        if d_gates.numel() > 0:
+            readers, begins = self.readers
+            gate_sum[(d_gates.size(0),)](
+                d_slots, d_gates, readers, begins, self.rows.numel(), self.root, self.degree.numel(), d_gates.size(1),
+                COLUMNS=triton.next_power_of_2(d_gates.size(1)), READERS=8, num_warps=4,
+            )  # fmt: skip
+        return d_gates
+
+    @cached_property
+    def readers(self) -> tuple[Tensor, Tensor]:
+        """The slots that read each gate row, row by row, and where each row's begin."""
+        if self.plan is not None and self.rows is self.plan.neighbor:
+            return self.plan.derived(_neighbor_readers, self.gates.size(0))
+        return _readers(self.rows, self.gates.size(0))
+
+
+def _neighbor_readers(plan: Plan, count: int) -> tuple[Tensor, Tensor]:
+    return _readers(plan.neighbor, count)
+
+
+def _readers(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    by_row, slots = torch.sort(rows, stable=True)
+    return slots, torch.searchsorted(by_row, torch.arange(count + 1, device=rows.device))

@@ -11,6 +11,9 @@ from pggnn.ops.triton_sums import finish_weights, weight_gradient
 if TYPE_CHECKING:
     from pggnn.ops.fused import Fused
 
+SHARE = 256
+"""Rows from which on a share is worth it: each of them has to be added up in the end."""
+
 
 class WeightGradient:
     """The gradients of all weights, collected chunk by chunk in shares that do not wait for each other."""
@@ -20,7 +23,7 @@ class WeightGradient:
         self.wide = operation.fields * operation.width
         self.side = min(operation.width, 128 if operation.dtype.itemsize == 2 else 64)
         self.tiles = (self.wide // self.side) * (operation.width // self.side)
-        self.shares = max(1, min(-(-operation.extent.rows // 64), -(-2 * operation.processors // self.tiles)))
+        self.shares = max(1, min(-(-operation.extent.rows // SHARE), -(-2 * operation.processors // self.tiles)))
         layers = len(operation.layers)
         self.matrices = operation.empty(layers * self.shares * 2 * self.wide, 1, torch.float32).chunk(layers)
         self.vectors = operation.empty(layers * self.shares, operation.fields, torch.float32).chunk(layers)

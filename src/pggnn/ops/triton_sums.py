@@ -30,7 +30,7 @@ def finish_weights(
         place = place_of(wide, W, WN, E)
         matrix = tl.zeros([ROWS, HP], tl.float32)
         vector = tl.zeros([ROWS], tl.float32)
-        for share in range(shares):
+        for share in tl.range(shares, loop_unroll_factor=4):
             at = ((share * 2 + side) * W + place)[:, None] * HP + column[None, :]
             matrix += tl.load(d_weight + at, mask=inner, other=0)
             vector += tl.load(d_bias + share * W + place, mask=exists, other=0)
@@ -94,8 +94,8 @@ def gate_gradient(
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
     GATES: tl.constexpr, QUEUE: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, SCATTERS: tl.constexpr,
 ):  # fmt: skip
-    """Sums the gate gradients of all steps that read a slot, and adds them to the slot's row of ``d_gates`` or, to
-    be repeatable bit for bit, to a row of the slot's own."""
+    """Sums the gate gradients of all steps that read a slot, and adds them to the row of ``d_gates`` that the slot
+    reads or, to be repeatable bit for bit, to one of the slot's own; those of the centres begin at row ``root``."""
     W: tl.constexpr = FIELDS * HP
     s = first_slot + tl.program_id(0)
     node = tl.load(slot_node + s)
@@ -118,15 +118,37 @@ def gate_gradient(
     gate, unit = field_at(column_at(col, W, WN, E), HP, FIELDS, WN)
     mask = (gate < GATES) & (unit < H)
     at = gate * H + unit
-    if SCATTERS:
-        if count > 0:
-            row = (root + node).to(tl.int64)
-            if j < n:
-                row = tl.load(table_rows + tl.load(start + node) + j)
-            tl.atomic_add(d_gates + row * (GATES * H) + at, total, mask=mask, sem="relaxed")
-    else:
-        out = d_gates + s.to(tl.int64) * (GATES * H) + at
-        tl.store(out, tl.load(out, mask=mask) + total, mask=mask)
+    if count > 0:
+        row = (root + node).to(tl.int64)
+        if j < n:
+            row = tl.load(start + node) + j
+            if SCATTERS:
+                row = tl.load(table_rows + row)
+        out = d_gates + row * (GATES * H) + at
+        if SCATTERS:
+            tl.atomic_add(out, total, mask=mask, sem="relaxed")
+        else:
+            tl.store(out, tl.load(out, mask=mask) + total, mask=mask)
+
+
+@triton.jit(do_not_specialize=["slots", "root", "nodes"])
+def gate_sum(
+    d_slots, d_gates, readers, begins, slots, root, nodes, columns, COLUMNS: tl.constexpr, READERS: tl.constexpr
+):
+    """Sums the gradients of all slots that read a gate row: a centre's own slot first, then its neighbours'."""
+    row = tl.program_id(0)
+    begin, end = tl.load(begins + row), tl.load(begins + row + 1)
+    col = tl.arange(0, COLUMNS)
+    centre = row - root
+    total = tl.zeros([COLUMNS], tl.float32)
+    if (centre >= 0) & (centre < nodes):
+        total += tl.load(d_slots + (slots + centre).to(tl.int64) * columns + col, mask=col < columns, other=0)
+    for first in range(begin, end, READERS):
+        place = first + tl.arange(0, READERS)
+        slot = tl.load(readers + place, mask=place < end, other=0)
+        mask = (place < end)[:, None] & (col < columns)[None, :]
+        total += tl.sum(tl.load(d_slots + slot[:, None] * columns + col[None, :], mask=mask, other=0), 0)
+    tl.store(d_gates + row.to(tl.int64) * columns + col, total.to(d_gates.dtype.element_ty), mask=col < columns)
 
 
 @triton.jit
