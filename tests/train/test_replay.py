@@ -20,7 +20,7 @@ from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.loop import Parts, Training
 from pggnn.train.models import MODELS
-from pggnn.train.replay import Replay
+from pggnn.train.replay import Replay, Rows
 from pggnn.train.run import make_fabric
 
 
@@ -72,6 +72,20 @@ def test_roomy_batches_hold_the_batches(storage):
         assert (plan.degree[nodes:] == 0).all()
         assert (plan.center[edges:] == len(row.real) - 1).all()
         assert not row.real[-1], "the last node is nobody's"
+
+
+def test_rows_side_by_side_are_those_of_the_tables():
+    tables = {
+        "flags": torch.rand(5, 7) < 0.5, "features": torch.randn(5, 3, 5), "numbers": torch.randint(99, (5, 11)),
+        "total": torch.rand(5), "nothing": torch.empty(5, 0, 4), "wide": torch.randn(5, 3, dtype=torch.double),
+    }  # fmt: skip
+    rows = Rows(tables)
+    rows.write(tables)
+    assert rows.fits(tables)
+    assert not rows.fits({**tables, "flags": tables["flags"][:, 1:]})
+    for number in range(5):
+        for name, value in rows.read(torch.tensor([number])).items():
+            assert torch.equal(value, tables[name][number]), name
 
 
 def test_norms_are_those_of_the_rows_that_count():
@@ -149,7 +163,7 @@ def test_a_step_asks_the_device_nothing(options, storage, tmp_path, monkeypatch)
     replay.begin([1] * len(training.batches))
     training.scorer.train()
     training.network.to("meta")
-    replay._tables = {name: table.to("meta") for name, table in replay._tables.items()}
+    replay._rows.memory = replay._rows.memory.to("meta")
     replay.row, replay.summed = replay.row.to("meta"), replay.summed.to("meta")
     replay._update = lambda: None  # the optimiser has the weights as they were
     monkeypatch.setattr(operator, "_without_autocast", lambda gates: nullcontext())  # unknown on "meta"

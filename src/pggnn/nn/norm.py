@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import OptTensor
 
+from pggnn.ops import HAS_TRITON
+
 
 class RowNorm(torch.nn.BatchNorm1d):
     """``BatchNorm1d`` of ``[N, C]`` whose statistics can be those of some of the rows, and of several processes.
@@ -23,6 +25,8 @@ class RowNorm(torch.nn.BatchNorm1d):
         """Normalises ``x``."""
         if not self.training or (self.real is None and self.total is None):
             return super().forward(x)
+        if self._has_kernel(x):
+            return self._fused(x)
         wide = x.float() if x.dtype in (torch.half, torch.bfloat16) else x
         rows = wide.new_ones(wide.size(0), 1) if self.real is None else self.real.to(wide.dtype).unsqueeze(-1)
         count = self._total(rows.sum(0))
@@ -38,6 +42,22 @@ class RowNorm(torch.nn.BatchNorm1d):
                 self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
         out = centred * torch.rsqrt(variance + self.eps)
         return (out * self.weight + self.bias if self.affine else out).to(x.dtype)
+
+    def _has_kernel(self, x: Tensor) -> bool:
+        """Whether one kernel can do it: on one GPU, with all that ``BatchNorm1d`` has by default."""
+        usual = self.affine and self.track_running_stats and self.momentum is not None
+        return HAS_TRITON and usual and x.is_cuda and x.dtype != torch.double and self.total is None
+
+    def _fused(self, x: Tensor) -> Tensor:
+        from pggnn.ops.fused_norm import RowNormalisation
+
+        statistics = self.running_mean, self.running_var
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked += 1
+        out: Tensor = RowNormalisation.apply(
+            x, self.real, self.weight, self.bias, *statistics, self.eps, self.momentum
+        )  # fmt: skip
+        return out
 
     def _total(self, part: Tensor) -> Tensor:
         return part if self.total is None else self.total(part)

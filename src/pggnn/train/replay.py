@@ -50,6 +50,42 @@ def takes_room(conv: torch.nn.Module) -> bool:
     return refusal(next(conv.parameters()), conv.out_channels) is None
 
 
+class Rows:
+    """Tables with a row for each step of an epoch, side by side in one tensor: one operation then reads a step's."""
+
+    def __init__(self, tables: dict[str, Tensor]) -> None:
+        self.shapes = {name: (table.dtype, table.shape) for name, table in tables.items()}
+        self.places: dict[str, int] = {}
+        words = 0
+        for name, table in tables.items():
+            self.places[name] = words
+            words += -(-table[0].nbytes // 16) * 2  # addresses that are divisible by 16 are read fastest
+        self.memory = torch.empty(0, 0, dtype=torch.long)
+        if tables:
+            first = next(iter(tables.values()))
+            self.memory = torch.zeros(first.size(0), words, dtype=torch.long, device=first.device)
+
+    def fits(self, tables: dict[str, Tensor]) -> bool:
+        """Whether there is room for just these tables."""
+        return self.shapes == {name: (table.dtype, table.shape) for name, table in tables.items()}
+
+    def write(self, tables: dict[str, Tensor]) -> None:
+        """Fills all rows."""
+        for name, table in tables.items():
+            self._part(self.memory, name).copy_(table.flatten(1) if table.dim() > 1 else table.unsqueeze(1))
+
+    def read(self, row: Tensor) -> dict[str, Tensor]:
+        """One row of each table; ``row`` is a tensor of one number on the device."""
+        found = self.memory.index_select(0, row)
+        return {name: self._part(found, name).view(shape[1:]) for name, (_, shape) in self.shapes.items()}
+
+    def _part(self, memory: Tensor, name: str) -> Tensor:
+        """The columns of a table."""
+        dtype, shape = self.shapes[name]
+        first = self.places[name] * memory.itemsize // dtype.itemsize
+        return memory.view(dtype)[:, first : first + shape[1:].numel()]
+
+
 class Replay:
     """The steps of a training, recorded once and played for every batch."""
 
@@ -59,7 +95,7 @@ class Replay:
         self.row = torch.zeros(1, dtype=torch.long, device=self.device)
         self.lr = torch.zeros((), device=self.device)
         self.summed = torch.zeros((), device=self.device)
-        self._tables: dict[str, Tensor] = {}
+        self._rows = Rows({})
         self._graph: torch.cuda.CUDAGraph | None = None
         self._taken = 0
 
@@ -79,10 +115,9 @@ class Replay:
             self._graph = None
         tables = self.padding.epoch(chosen).tensors()
         tables["total"] = torch.tensor(totals, dtype=torch.float, device=self.device)
-        if self._graph is None or any(self._tables[name].shape != table.shape for name, table in tables.items()):
-            self._tables, self._graph, self._taken = tables, None, 0
-        for name, table in tables.items():
-            self._tables[name].copy_(table)
+        if self._graph is None or not self._rows.fits(tables):
+            self._rows, self._graph, self._taken = Rows(tables), None, 0
+        self._rows.write(tables)
         self.row.zero_()
         self.summed.zero_()
         self.lr.fill_(self.training.schedule.lr)
@@ -108,7 +143,7 @@ class Replay:
     def take_step(self) -> None:
         """What is recorded: gather the batch, forward, backward, optimizer."""
         training, task = self.training, self.training.task
-        now = {name: table.index_select(0, self.row).squeeze(0) for name, table in self._tables.items()}
+        now = self._rows.read(self.row)
         total = now.pop("total")
         batch = PaddedEpoch(**now)
         plan, graphs = plan_of(batch, self.padding), self.padding.batch_size + 1

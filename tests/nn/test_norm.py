@@ -1,0 +1,37 @@
+import pytest
+import torch
+
+from pggnn.nn.norm import RowNorm, counting
+from pggnn.ops import HAS_TRITON
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def outcome(norm, x, real, kernel, monkeypatch):
+    monkeypatch.setattr(RowNorm, "_has_kernel", lambda self, x: kernel)
+    norm = type(norm)(norm.num_features).to(x.device)
+    with torch.no_grad():
+        norm.weight.copy_(torch.linspace(-1, 2, norm.num_features))
+        norm.bias.copy_(torch.linspace(3, 1, norm.num_features))
+    x = x.clone().requires_grad_()
+    with counting(norm, real):
+        for _ in range(2):
+            out = norm(x)
+    d_out = torch.linspace(-2, 3, out.numel(), device=x.device).sin().to(out.dtype).view_as(out)
+    gradients = torch.autograd.grad(out, [x, norm.weight, norm.bias], d_out)
+    return [out, *gradients, norm.running_mean, norm.running_var, norm.num_batches_tracked]
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+@pytest.mark.parametrize("dtype", [torch.float, torch.bfloat16])
+@pytest.mark.parametrize(("rows", "channels"), [(1, 1), (3, 5), (70, 16), (300, 12), (1100, 9)])
+def test_kernel_is_the_formula(rows, channels, dtype, monkeypatch):
+    x = (3 * torch.randn(rows, channels, device=DEVICE) + 1).to(dtype)
+    real = torch.rand(rows, device=DEVICE) < 0.7
+    real[0] = True
+    norm = RowNorm(channels)
+    ours, formula = (outcome(norm, x, real, kernel, monkeypatch) for kernel in (True, False))
+    for a, b in zip(ours, formula, strict=True):
+        assert a.dtype == b.dtype
+        tolerance = {"atol": 0.03, "rtol": 0.02} if a.dtype == torch.bfloat16 else {"atol": 1e-4, "rtol": 1e-4}
+        torch.testing.assert_close(a, b, **tolerance)
