@@ -64,17 +64,19 @@ def is_exact(gates: Tensor) -> bool:
     return operand_dtype(gates) == torch.float32 and torch.get_float32_matmul_precision() == "highest"
 
 
-def shape(gates: Tensor, hidden: int) -> Shape:
+def shape(gates: Tensor, hidden: int, sequences: int) -> Shape:
     """A tile's states fill the registers of half a multiprocessor, or of a whole one where the weights do so too; half
     as many fit where every operand comes in two parts. Weights of more than 128 channels, 64 in float32, have no room
-    in shared memory."""
+    in shared memory. Few sequences are cut into the smallest tiles, whose steps take least long."""
     row = padded(hidden) * operand_dtype(gates).itemsize
-    wide, streams = row > 128, row > 256
+    wide, streams, exact = row > 128, row > 256, is_exact(gates)
     if INTERPRETED:
         return Shape(16, 1, not wide, padded(hidden) if streams else 0)
-    block = 32 if wide and is_exact(gates) else 64
+    block = 32 if wide and exact else 64
     if streams:
         return Shape(block, 4 if operand_dtype(gates).itemsize == 2 else 8, False, block)
+    if sequences <= 2 * 16 * processors(gates.device):
+        return Shape(16, min(8 if wide and (exact or hidden > 64) else 4, padded(hidden) // 8), not wide)
     return Shape(block, 8 if wide else 4, not wide)
 
 
@@ -123,7 +125,8 @@ class Fused:
         self.dtype = operand_dtype(gates)
         self.gate_count, self.state_count = CELLS[cell].gates, CELLS[cell].states
         self.fields = 1 if cell.startswith("srn") else 4
-        self.shape = shape(gates, self.hidden)
+        sequences = sum(nodes * reading.count(n) for n, nodes in graph.profile.tolist())
+        self.shape = shape(gates, self.hidden, sequences)
         # A plan keeps its tiles for the next layer on it.
         build = (reading, self.shape.block)
         self.tiles = Tiles.build(graph, *build) if plan is None else plan.derived(Tiles.build, *build)

@@ -47,7 +47,7 @@ class Checkpoint:
                     tensors[f"optimizer.{number}.{name}"] = value
                 else:
                     plain.setdefault(str(number), {})[name] = value
-        tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        tensors = _on_the_cpu(tensors)
         said = {"format": FORMAT, "state": self.state, "groups": self.optimizer.get("param_groups"), "plain": plain}
         text = json.dumps(said)
         content = save(tensors, {"pggnn": text, "checksum": _checksum(text, tensors)})
@@ -115,6 +115,17 @@ def keep_as(path: Path, keep: Path) -> None:
             os.link(path, file)
         except OSError:  # a file system without links
             shutil.copyfile(path, file)
+
+
+def _on_the_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Copies tensors from a GPU, all of one type at once: hundreds of small copies would take longer."""
+    found = {name: value.detach().cpu().contiguous() for name, value in tensors.items() if not value.is_cuda}
+    for dtype in {value.dtype for value in tensors.values() if value.is_cuda}:
+        parts = {name: value.detach() for name, value in tensors.items() if value.is_cuda and value.dtype == dtype}
+        flat = torch.cat([value.reshape(-1) for value in parts.values()]).cpu()
+        pieces = flat.split([value.numel() for value in parts.values()])
+        found |= {name: piece.view(parts[name].shape).clone() for name, piece in zip(parts, pieces, strict=True)}
+    return found
 
 
 def _checksum(text: str, tensors: dict[str, Tensor]) -> str:

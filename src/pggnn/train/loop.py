@@ -155,7 +155,8 @@ class Training:
 
     def _checked(self, mean: float) -> float:
         """The loss of an epoch, if it is one to go on from."""
-        finite = all(bool(value.isfinite().all()) for value in self.network.state_dict().values())
+        floating = [value for value in self.network.state_dict().values() if value.is_floating_point()]
+        finite = math.isfinite(float(torch.nn.utils.get_total_norm(floating)))
         if not math.isfinite(mean) or not finite:
             done = self.state["epoch"] - 1
             what = "weights are no longer finite" if math.isfinite(mean) else f"loss became {mean}"
