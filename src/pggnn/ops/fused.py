@@ -131,7 +131,6 @@ class Fused:
         build = (reading, self.shape.block)
         self.tiles = Tiles.build(graph, *build) if plan is None else plan.derived(Tiles.build, *build)
         self.extent = self.tiles.extent
-        self._offsets: dict[tuple[Chunk, int], Tensor] = {}
         self._paused: dict[Chunk, list[Tensor | None]] = {}
         self.workspace = workspace
         self.processors = processors(gates.device)
@@ -244,13 +243,6 @@ class Fused:
             )
         return out, saved, self.rows.new_empty(0)
 
-    def offset(self, chunk: Chunk, begin: int) -> Tensor:
-        """:meth:`Tiles.offsets`, made once."""
-        key = chunk, begin
-        if key not in self._offsets:
-            self._offsets[key] = self.tiles.offsets(chunk, begin)
-        return self._offsets[key]
-
     def carry(self, chunk: Chunk) -> Tensor | None:
         """Memory for the state of all layers, where a chunk's steps cannot all be run at once or states lie in memory
         between the steps."""
@@ -280,7 +272,7 @@ class Fused:
                 below = torch.addmm(weights.bias, lower, weights.forward[:wide].t())
             (forward_wide if self.streams else forward_layer)[(chunk.tiles,)](
                 self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
-                self.tiles.node_of, self.tiles.first, self.degree, self.start, self.offset(chunk, begin),
+                self.tiles.node_of, self.tiles.first, self.degree, self.start, self.tiles.offsets(chunk, begin),
                 kept.acts if kept is not None else unused, kept.cells if kept is not None else unused, hidden,
                 last if ends else unused,
                 unused if carries_in is None else carries_in[index],
@@ -342,14 +334,16 @@ class Fused:
             d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
             (backward_wide if self.streams else backward_layer)[(chunk.tiles,)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
-                self.offset(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
+                self.tiles.offsets(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
                 d_out if carries is None else carries[index], self.tiles.total, chunk.first_sequence, begin,
                 H=self.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
                 PAUSES=carry is not None, AHEAD=self.width <= 64, **self.running,
             )  # fmt: skip
             if upper and not projects:
                 d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide])
-            gradient.add(index, d_acts, kept.hidden, states[index - 1].hidden, chunk.tiles, self.offset(chunk, begin))
+            gradient.add(
+                index, d_acts, kept.hidden, states[index - 1].hidden, chunk.tiles, self.tiles.offsets(chunk, begin)
+            )
             d_hidden = d_below
         return d_acts
 
@@ -357,7 +351,7 @@ class Fused:
         """Adds the gate gradients of a chunk's steps to the rows they read, or to rows of the slots' own."""
         gate_gradient[(chunk.end_slot - chunk.first_slot,)](
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
-            self.start, self.offset(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
+            self.start, self.tiles.offsets(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
             begin, begin + (chunk.slab or chunk.longest), self.root if scatters else self.rows.numel(),
             **self.layout, **self.gating, **self.reads, QUEUE=8, SCATTERS=scatters,
             num_warps=max(1, self.fields * self.width // 512),

@@ -44,7 +44,7 @@ class StructureGradient:
         wide, tiles = operation.fields * operation.width, operation.tiles
         structure_gradient[(wide // self.side, self.shares)](
             d_acts, told.codes, told.first_step, tiles.node_of, tiles.first, operation.degree,
-            operation.offset(chunk, begin), self.sums, tiles.total, chunk.first_sequence, begin, chunk.tiles,
+            tiles.offsets(chunk, begin), self.sums, tiles.total, chunk.first_sequence, begin, chunk.tiles,
             W=wide, BU=self.side, ADDS=adds, PRECISION=operation.precision,
             LAGS=told.constants["LAGS"], STRIDE=told.constants["STRIDE"], **operation.reads, num_warps=4,
         )  # fmt: skip

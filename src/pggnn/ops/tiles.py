@@ -3,7 +3,7 @@ device anything: what the host needs to know follows from :attr:`pggnn.plan.Plan
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from math import isqrt
@@ -37,6 +37,7 @@ class Tiles:
     total: Tensor
     """``[1]`` how many sequences there are: fewer than :attr:`extent` has room for if the plan's profile is that of a
     larger graph, whose k-th longest sequence is nowhere shorter."""
+    _offsets: dict[tuple["Chunk", int], Tensor] = field(default_factory=dict)
 
     @classmethod
     def build(cls, plan: Plan | Graph, reading: Reading, block: int) -> "Tiles":
@@ -57,7 +58,12 @@ class Tiles:
 
     def offsets(self, chunk: "Chunk", begin: int) -> Tensor:
         """Row of memory where the states of each tile of a chunk begin, and where the last one's end, if steps from
-        ``begin`` on are kept."""
+        ``begin`` on are kept; made once."""
+        if (chunk, begin) not in self._offsets:
+            self._offsets[chunk, begin] = self._offset(chunk, begin)
+        return self._offsets[chunk, begin]
+
+    def _offset(self, chunk: "Chunk", begin: int) -> Tensor:
         steps = self.lengths[chunk.first_tile : chunk.first_tile + chunk.tiles]
         if chunk.slab is not None:
             steps = (steps - begin).clamp(0, chunk.slab)
