@@ -257,8 +257,8 @@ def test_chunks_cover_each_tile_once(profile, form, most_rows, wave):
         (128, torch.float, "high", 0.005), (256, torch.float, "high", 0.005),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
-def test_large(cell, hidden, dtype, precision, tolerance, monkeypatch):
+@pytest.mark.parametrize(("cell", "structure"), [("lstm", 0), ("gru", 0), ("srn", 0), ("lstm", 3)])
+def test_large(cell, structure, hidden, dtype, precision, tolerance, monkeypatch):
     """Against float64: what is left is rounding of the operands."""
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: precision)
     degrees = [d % 14 for d in range(1000)]  # too many sequences for the smallest tiles
@@ -266,12 +266,14 @@ def test_large(cell, hidden, dtype, precision, tolerance, monkeypatch):
     plan = Plan.build(random_graph(degrees), len(degrees)).to(DEVICE)
     rnn = Recurrence(3, hidden, 2, cell).to(DEVICE)
     gates = torch.randn(len(degrees), CELLS[cell].gates * hidden, device=DEVICE).to(dtype)
+    bits = torch.randn(structure, gates.size(1), device=DEVICE)
     outcomes = []
     for wanted, backend, workspace in ((None, "triton", 2**24), (torch.double, "packed", None)):
         moved = gates.to(wanted or gates.dtype).requires_grad_()
         weights = [w.detach().to(wanted or w.dtype).requires_grad_() for w in rnn.recurrent_weights]
+        told = bits.to(wanted or bits.dtype) if structure else None
         out = group_recurrence(
-            moved, weights, plan, reading=Reading(), cell=cell, backend=backend, workspace=workspace
+            moved, weights, plan, reading=Reading(), cell=cell, backend=backend, workspace=workspace, structure=told
         )  # fmt: skip
         outcomes.append([out, *torch.autograd.grad(out.double().sin().sum(), [moved, *weights])])
     for a, b in zip(*outcomes, strict=True):
