@@ -51,6 +51,34 @@ def test_the_layers_are_pygs():
         torch.testing.assert_close(network(x, edge_index), sum(scores))
 
 
+def test_gcn_by_means():
+    """By the rows of A + I divided by their sums: over neighbours and the node itself, without loops that are there."""
+    x, edge_index = torch.randn(11, 5), random_graph()
+    network = GCN(5, 8, 2, num_layers=1, level="node", scores="last", weighting="mean").eval()
+    conv = network.convs[0].conv
+    own = edge_index[:, edge_index[0] != edge_index[1]]
+    matrix = torch.eye(11).index_put((own[1], own[0]), torch.ones(own.size(1)), accumulate=True)
+    mean = matrix / matrix.sum(1, keepdim=True)
+    hidden = network.norms[0](mean @ conv.lin(x) + conv.bias).relu()
+    torch.testing.assert_close(network(x, edge_index), network.scores[0](hidden))
+    with pytest.raises(ValueError, match="weighting must be one of 'symmetric', 'mean', got 'max'"):
+        GCN(5, 8, 2, weighting="max")
+
+
+def test_a_mean_does_not_tell_how_many_neighbours_there_are():
+    """The centres of two stars look the same by it where only the last layer is scored, and not where the roots of
+    degrees weigh."""
+    x = torch.ones(6, 1)
+    for weighting, same in (("mean", True), ("symmetric", False)):
+        network = GCN(1, 8, 1, num_layers=2, level="node", scores="last", weighting=weighting).eval()
+        two, five = (
+            network(x[: leaves + 1], torch.tensor([[*range(1, leaves + 1), *[0] * leaves],
+                                                  [*[0] * leaves, *range(1, leaves + 1)]]))[0]
+            for leaves in (2, 5)
+        )  # fmt: skip
+        assert torch.allclose(two, five, atol=1e-6) == same
+
+
 def test_edge_features_are_read_where_they_can_be(graph):
     x, edge_index, edge_attr = graph
     network = GIN(5, 8, 2, level="node", edge_dim=3).eval()

@@ -20,6 +20,17 @@ def test_scores_of_every_layer_are_summed():
     assert expected.shape == (3, 3)
 
 
+def test_the_last_layer_alone_can_be_scored():
+    model = PGGNN(4, 6, 3, num_layers=2, level="node", scores="last").eval()
+    x, edge_index = torch.randn(NODES, 4), random_graph()
+    h = x
+    for conv, norm in zip(model.convs, model.norms, strict=True):
+        h = torch.relu(norm(conv(h, edge_index)))
+    (score,) = model.scores
+    torch.testing.assert_close(model(x, edge_index), score(h))
+    assert score.in_channels == 6
+
+
 def test_levels_and_readouts():
     x, edge_index = torch.randn(NODES, 4), random_graph()
     node, total, mean = (PGGNN(4, 6, 2, level=level, readout=readout).eval()
@@ -102,6 +113,7 @@ def test_lazy_input():
         ({"level": "edge"}, "level must be"),
         ({"readout": "max"}, "readout must be one of 'sum', 'mean'"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
+        ({"scores": "first"}, 'scores must be "all" or "last", got .first.'),
         ({"num_layers": 0}, "at least 1, got 0 and 2"),
         ({"cell": "transformer"}, "cell must be one of"),
     ],

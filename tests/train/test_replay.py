@@ -132,13 +132,16 @@ def assert_same(one, other):
         torch.testing.assert_close(other[1][name], value, rtol=1e-3, atol=1e-5, msg=name)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_padded_training_is_training(name, storage, tmp_path, monkeypatch):
+EVERY = [*({"name": name} for name in MODELS), {"name": "gcn", "weighting": "mean", "scores": "last"}]
+
+
+@pytest.mark.parametrize("options", EVERY, ids=str)
+def test_padded_training_is_training(options, storage, tmp_path, monkeypatch):
     """Random draws, of which padding takes its share, give way to constants."""
     monkeypatch.setattr(Plan, "renumbered", lambda plan: plan)
     monkeypatch.setattr(rgin, "VALUES", 1)
     monkeypatch.setattr(rp, "permute", lambda batch: torch.arange(len(batch)) - torch.searchsorted(batch, batch))
-    assert_same(*(train(storage, tmp_path, padded, name=name) for padded in (False, True)))
+    assert_same(*(train(storage, tmp_path, padded, **options) for padded in (False, True)))
 
 
 class OnOneDevice(TorchDispatchMode):
@@ -151,7 +154,7 @@ class OnOneDevice(TorchDispatchMode):
         return out
 
 
-NETWORKS = [{"name": name} for name in MODELS] + [{"structure": 2}, {"numbering": "random"}, {"root": "linear"}]
+NETWORKS = [*EVERY, {"structure": 2}, {"numbering": "random"}, {"root": "linear"}]
 
 
 @pytest.mark.parametrize("options", NETWORKS, ids=str)

@@ -4,15 +4,15 @@ from abc import abstractmethod
 
 import torch
 
-from pggnn.nn.model import Level, Network, Readout
+from pggnn.nn.model import Level, Network, Readout, Scores
 
 
 class Rival(Network):
     """A network of equal layers, :meth:`layer`, in the frame of :class:`~pggnn.PGGNN`.
 
     Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow: As in
-            :class:`~pggnn.PGGNN`.
+        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, scores: As
+            in :class:`~pggnn.PGGNN`.
         edge_dim: Size of the edge features; None to leave them out, as most rivals must.
     """
 
@@ -30,6 +30,7 @@ class Rival(Network):
         dropout: float = 0.0,
         flow: str = "source_to_target",
         edge_dim: int | None = None,
+        scores: Scores = "all",
     ) -> None:
         if edge_dim is not None and not self.reads_edges:
             raise ValueError(
@@ -38,7 +39,7 @@ class Rival(Network):
             )
         widths = [in_channels, *[hidden_channels] * num_layers]
         convs = [self.layer(width, hidden_channels, edge_dim) for width in widths[:-1]]
-        super().__init__(convs, widths, out_channels, level, readout, dropout, flow)
+        super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores)
 
     @abstractmethod
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:

@@ -18,6 +18,7 @@ from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
 Readout = Literal["sum", "mean"]
+Scores = Literal["all", "last"]
 READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
 AGGREGATIONS: dict[str, type[SequenceConv]] = {
     "arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "chain": ChainConv,
@@ -37,6 +38,7 @@ class Network(torch.nn.Module):
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
         dropout: Dropout on the scores of each layer.
         flow: Which side of an edge is the neighbour, where plans are built here.
+        scores: ``"all"`` for a score from every layer, ``"last"`` for one from the last alone.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Network(torch.nn.Module):
         readout: Readout = "sum",
         dropout: float = 0.0,
         flow: str = "source_to_target",
+        scores: Scores = "all",
     ) -> None:
         super().__init__()
         if len(convs) < 1 or out_channels < 1:
@@ -56,6 +59,8 @@ class Network(torch.nn.Module):
             raise ValueError(f'level must be "graph" or "node", got {level!r}')
         if readout not in READOUTS:
             raise ValueError(f"readout must be one of {', '.join(map(repr, READOUTS))}, got {readout!r}")
+        if scores not in ("all", "last"):
+            raise ValueError(f'scores must be "all" or "last", got {scores!r}')
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
         self.level, self.readout, self.dropout, self.flow = level, readout, dropout, flow
@@ -64,7 +69,8 @@ class Network(torch.nn.Module):
         for norm, width in zip(self.norms, widths[1:], strict=True):
             norm.module = RowNorm(width)
         self.scores = torch.nn.ModuleList(
-            Linear(width, out_channels, weight_initializer="glorot", bias_initializer="zeros") for width in widths
+            Linear(width, out_channels, weight_initializer="glorot", bias_initializer="zeros")
+            for width in (widths if scores == "all" else widths[-1:])
         )
 
     def reset_parameters(self) -> None:
@@ -91,17 +97,22 @@ class Network(torch.nn.Module):
             real: Which nodes batch normalisation is to take its statistics from; all by default.
         """
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
-        total = self._score(0, x, batch, batch_size)
+        states = [x]
         with counting(self, real):
-            for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True), start=1):
-                x = norm(conv(x, plan, edge_attr)).relu()
-                total = total + self._score(layer, x, batch, batch_size)
+            for conv, norm in zip(self.convs, self.norms, strict=True):
+                states.append(norm(conv(states[-1], plan, edge_attr)).relu())
+        total, *others = (
+            self._score(score, state, batch, batch_size)
+            for score, state in zip(self.scores, states[-len(self.scores) :], strict=True)
+        )
+        for other in others:
+            total = total + other
         return total
 
-    def _score(self, layer: int, x: Tensor, batch: OptTensor, batch_size: int | None) -> Tensor:
+    def _score(self, score: torch.nn.Module, x: Tensor, batch: OptTensor, batch_size: int | None) -> Tensor:
         if self.level == "graph":
             x = READOUTS[self.readout](x, batch, batch_size)
-        return dropout(self.scores[layer](x), self.dropout, self.training)
+        return dropout(score(x), self.dropout, self.training)
 
 
 class PGGNN(Network):
@@ -124,6 +135,7 @@ class PGGNN(Network):
         rnn_layers: Stacked layers of each RNN.
         aggregation: ``"arrangements"`` for :class:`PGConv`, or one of the paper's variants: ``"pairs"``,
             ``"triplets"``, ``"chain"``.
+        scores: ``"all"`` for the sum over all layers above, ``"last"`` for its last term alone.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
 
     Shapes:
@@ -145,6 +157,7 @@ class PGGNN(Network):
         rnn_layers: int = 2,
         flow: str = "source_to_target",
         aggregation: str = "arrangements",
+        scores: Scores = "all",
         **kwargs: Any,
     ) -> None:
         if aggregation not in AGGREGATIONS:
@@ -152,4 +165,4 @@ class PGGNN(Network):
         layer: Any = AGGREGATIONS[aggregation]
         widths = [in_channels, *[hidden_channels] * num_layers]
         convs = [layer(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs) for width in widths[:-1]]
-        super().__init__(convs, widths, out_channels, level, readout, dropout, flow)
+        super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores)

@@ -15,11 +15,11 @@ from pggnn.paper import FIGURES, SUMMARIES, TRAINED
 def add_commands(reproduce: argparse.ArgumentParser) -> None:
     """The subcommands of ``pggnn reproduce``, one for each table and figure."""
     commands: Any = reproduce.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name, column in TRAINED.items():
+    for name, (model, kind, column) in TRAINED.items():
         sub = add_command(
             commands, name, partial(train_table, name), SUMMARIES[name] + ", ours beside the paper's.",
-            f"  pggnn reproduce {name} --quick\n  pggnn reproduce {name} --only 'pg-gnn (single)' {column}\n"
-            f"  pggnn reproduce {name} --only 'pg-gnn*' --seeds 0 2\n"
+            f"  pggnn reproduce {name} --quick\n  pggnn reproduce {name} --only '{model} ({kind})' {column}\n"
+            f"  pggnn reproduce {name} --only '{model}*' --seeds 0 2\n"
             f"  pggnn reproduce {name} --minutes 9 --jobs 20    # and again, until it is done\n\n"
             "What has been run is not run again, what was cut off goes on where it was. Options of pggnn train may\n"
             f"follow, for all runs:\n  pggnn reproduce {name} --run.precision bf16",

@@ -39,6 +39,8 @@ class ModelConfig:
     """How the nodes of a graph become one vector."""
     dropout: float = 0.0
     """Dropout on the scores of each layer."""
+    scores: Literal["all", "last"] = "all"
+    """Which layers are scored: all, the input included, or the last alone."""
     edge_features: bool = False
     """Whether the network reads the edges' features."""
     init: Literal["glorot", "torch"] = "glorot"
@@ -60,6 +62,9 @@ class ModelConfig:
     """PG-GNN: reads at most so many neighbours of each node."""
     structure: int = 0
     """PG-GNN: tells the RNN which of so many neighbours read before are adjacent to this one."""
+
+    weighting: Literal["symmetric", "mean"] = "symmetric"
+    """GCN: neighbours weigh by the roots of degrees, as in its paper, or all the same, as in Kipf's later code."""
 
     @property
     def reads(self) -> str:

@@ -36,10 +36,12 @@ def build(config: ModelConfig, schema: Schema) -> Network:
                 f"and {config.root!r}; leave them out, or choose arrangements"
             )
         own = {name: getattr(config, name) for name in names}
+    elif config.name == "gcn":
+        own = {"weighting": config.weighting}
     network = MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
-        edge_dim=schema.edge_dim if config.edge_features else None, **own,
+        edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, **own,
     )  # fmt: skip
     return network.apply(torch_init) if config.init == "torch" else network
 
