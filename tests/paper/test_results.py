@@ -230,3 +230,15 @@ def test_published_tables_are_what_their_runs_say(tmp_path):
     assert made[:-1] == expected[:-1], "the last line is the command"
     figures = " | ".join(f"{cell.mean:.4f} ± {cell.std:.4f}" for cell in shown[:4])
     assert f"| PG-GNN, whole group | {figures} |" in (there / "README.md").read_text()
+
+
+def test_published_frames_of_gcn_are_what_their_runs_say(tmp_path):
+    there = Path(__file__).parents[2] / "results"
+    shutil.copytree(there / "gcn", tmp_path / "gcn")
+    both = "GCN (mean, last layer)"
+    shown, page = reproduce("gcn", tmp_path, only=[both], console=Console(quiet=True))
+    assert page.read_text().splitlines()[:-1] == (there / "gcn.md").read_text().splitlines()[:-1]
+    assert {cell.model for cell in shown} == set(TABLES["gcn"].rows)
+    for cell in shown:
+        near = abs(cell.mean - cell.paper.mean) < 3 * cell.paper.std
+        assert near == (cell.model == both), "the paper's figures are met with both changes and with both only"
