@@ -117,6 +117,18 @@ class Plan:
         shuffle = shuffle[torch.argsort(self.center[shuffle], stable=True)]
         return replace(self, neighbor=self.neighbor[shuffle], edge=self.edge[shuffle])
 
+    def repeated(self, times: int) -> "Plan":
+        """Each neighbourhood so many times, as those of other centres: node v's are of v, v + N, v + 2N …"""
+        copy = torch.arange(times, device=self.degree.device)
+        nodes, edges = self.num_nodes, self.num_edges
+        return replace(
+            self, neighbor=self.neighbor.repeat(times), edge=self.edge.repeat(times), degree=self.degree.repeat(times),
+            center=(self.center + nodes * copy.unsqueeze(1)).flatten(),
+            start=(self.start + edges * copy.unsqueeze(1)).flatten(),
+            order=(self.order.unsqueeze(1) + nodes * copy).flatten(),
+            profile=self.profile * torch.tensor([1, times]),
+        )  # fmt: skip
+
     def truncated(self, max_degree: int) -> "Plan":
         """Only the first ``max_degree`` neighbours of each node, by their numbering. No host synchronisation."""
         degrees, nodes = self.profile.unbind(1)

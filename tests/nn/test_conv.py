@@ -258,3 +258,33 @@ def test_bad_edge_features_are_refused():
         conv(x, edge_index, torch.randn(2, 3))
     with pytest.raises(ValueError, match=r"neighbours must have shape \[5, 4\], got \[3, 4\]"):
         conv(x, Plan.build(edge_index, 5), torch.randn(2, 2))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"root": "linear"}, {"structure": 2}, {"edge_dim": 3}, {"orderings": 2}, {"max_degree": 3}], ids=str
+)
+def test_mean_over_numberings(options, monkeypatch):
+    """Of copies with one numbering it is the layer itself; over fresh ones it varies less."""
+    edge_index = random_graph(DEGREES)
+    x, edge_attr = torch.randn(len(DEGREES), 4), torch.randn(edge_index.size(1), 3) if "edge_dim" in options else None
+    one, many = (PGConv(4, 6, numberings=numberings, **options) for numberings in (1, 8))
+    many.load_state_dict(one.state_dict())
+    spread = []
+    for conv in (PGConv(4, 6, numbering="random", **options), many):
+        conv.load_state_dict(one.state_dict())
+        spread.append(torch.stack([conv(x, edge_index, edge_attr) for _ in range(40)]).var(0).sum())
+    assert 0.08 < spread[1] / spread[0] < 0.18
+    monkeypatch.setattr(Plan, "renumbered", lambda plan: plan)
+    torch.testing.assert_close(many(x, edge_index, edge_attr), one(x, edge_index, edge_attr))
+
+
+def test_repeated_plan_is_that_of_the_copies():
+    edge_index = random_graph(DEGREES)
+    plan = Plan.build(edge_index, len(DEGREES)).repeated(3)
+    copies = torch.cat([edge_index + torch.tensor([[0], [copy * len(DEGREES)]]) for copy in range(3)], 1)
+    expected = Plan.build(copies, (len(DEGREES), 3 * len(DEGREES)))
+    for field in ("neighbor", "center", "start", "degree", "profile"):
+        assert torch.equal(getattr(plan, field), getattr(expected, field)), field
+    assert torch.equal(plan.degree[plan.order], expected.degree[expected.order])
+    assert torch.equal(plan.order.sort().values, torch.arange(3 * len(DEGREES)))
+    assert plan.num_neighbors == len(DEGREES)

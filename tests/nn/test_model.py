@@ -3,7 +3,7 @@ import torch
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from pggnn import PGGNN, Plan
-from pggnn.nn import ChainConv, PairConv, TripletConv, torch_init
+from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv, tally_init, torch_init
 from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph
 
 NODES = len(DEGREES)
@@ -128,3 +128,17 @@ def test_weights_that_start_as_pytorchs():
     for name, parameter in (*network.convs[1].rnn.named_parameters(), ("score", network.scores[1].weight)):
         assert 0.09 < parameter.abs().max() <= 0.1, name
     assert not torch.equal(network.convs[0].rnn.weight_hh_l0, network.convs[1].rnn.weight_hh_l0)
+
+
+def test_weights_that_start_to_sum_up():
+    """Where each step shows the same, the uppermost state grows with the steps, and lower ones do not."""
+    rnn = PGConv(1, 8).apply(tally_init).rnn
+    lstm = torch.nn.LSTM(1, 8, 2)
+    lstm.load_state_dict(rnn.state_dict())
+    growth = []
+    for steps in (4, 8):
+        cells = lstm(torch.ones(steps, 1, 1))[1][1].squeeze(1)
+        growth.append(cells.abs().mean(1))
+    lower, upper = growth[1] / growth[0]
+    assert lower < 1.1
+    assert 1.6 < upper < 2.2

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pggnn.lab.comparison import Outcome
 
 EXAMPLES = """  pggnn lab brec --quick --epochs 3                  # every tenth pair, on a CPU
-  pggnn lab brec --structure 4 --numberings 32 --device cuda --jobs 8
+  pggnn lab brec --numberings 256 --device cuda --jobs 8
+  pggnn lab brec --structure 1 --family Basic Regular
   pggnn lab brec --model gin --family Basic
   pggnn lab brec --pairs 60 61 120-139
 
@@ -31,20 +32,21 @@ def add_command(commands: Any) -> None:
     network = sub.add_argument_group("network")
     network.add_argument("--model", choices=("pggnn", "gin", "gcn"), default="pggnn", help="(default: %(default)s)")
     network.add_argument(
-        "--structure",
-        type=int,
-        default=1,
-        metavar="W",
+        "--structure", type=int, default=2, metavar="W",
         help="bits that PG-GNN is told at a step (default: %(default)s)",
-    )
-    network.add_argument("--hidden", type=int, default=16, help="hidden channels (default: %(default)s)")
-    network.add_argument("--layers", type=int, default=4, help="aggregations (default: %(default)s)")
-    network.add_argument("--rnn-layers", type=int, default=1, help="stacked layers of an RNN (default: %(default)s)")
+    )  # fmt: skip
+    network.add_argument("--hidden", type=int, default=32, help="hidden channels (default: %(default)s)")
+    network.add_argument("--layers", type=int, default=2, help="aggregations (default: %(default)s)")
+    network.add_argument("--rnn-layers", type=int, default=2, help="stacked layers of an RNN (default: %(default)s)")
     network.add_argument("--cell", choices=("lstm", "gru", "srn"), default="lstm", help="(default: %(default)s)")
-    network.add_argument("--numbering", choices=("given", "random"), default="given", help="(default: %(default)s)")
     network.add_argument(
-        "--numberings", type=int, default=1, metavar="M",
-        help="average the outputs over so many random numberings: M times the work, 1/M of the variance (default: 1)",
+        "--init", choices=("tally", "torch", "glorot"), default="tally",
+        help="how the weights start: tally makes the RNN sum up what it is told (default: %(default)s)",
+    )  # fmt: skip
+    network.add_argument(
+        "--numberings", type=int, default=32, metavar="M",
+        help="PG-GNN's layers take the mean over so many random numberings of the neighbours: M times the work, 1/M "
+        "of the variance (default: %(default)s)",
     )  # fmt: skip
     training = sub.add_argument_group("training; the defaults are those of BREC's own program")
     training.add_argument("--epochs", type=int, default=20, help="most epochs (default: %(default)s)")
@@ -76,11 +78,10 @@ def run(args: argparse.Namespace) -> None:
     dataset = BREC(args.data_root)
     families = [int(dataset[first].family) for first in range(0, len(dataset), 2)]
     pairs = choose(args.pairs, args.family, args.quick, families)
-    own = {"structure": args.structure, "rnn_layers": args.rnn_layers, "cell": args.cell, "numbering": args.numbering}
-    model = ModelConfig(args.model, args.hidden, args.layers, **own if args.model == "pggnn" else {})
-    protocol = Protocol(
-        model, seed=args.seed, numberings=args.numberings, epochs=args.epochs, lr=args.lr, margin=args.margin
-    )
+    names = ("structure", "rnn_layers", "cell", "numberings") if args.model == "pggnn" else ()
+    own = {name: getattr(args, name) for name in names}
+    model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, **own)
+    protocol = Protocol(model, seed=args.seed, epochs=args.epochs, lr=args.lr, margin=args.margin)
     name = f"{args.model}-s{args.structure}" if args.model == "pggnn" else args.model
     folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{args.numberings}-seed{args.seed}"
     results = Results(folder, protocol)

@@ -41,8 +41,6 @@ class Protocol:
     model: ModelConfig = field(default_factory=lambda: ModelConfig(hidden=16, structure=1))
     seed: int = 0
     copies: int = 32
-    numberings: int = 1
-    """Relabellings whose outputs are averaged to those of one copy: what still depends on the labels shrinks so."""
     outputs: int = 16
     epochs: int = 20
     batch_size: int = 16
@@ -55,12 +53,11 @@ class Protocol:
 
 
 class Part(NamedTuple):
-    """A batch: copies of both graphs by turns, each so many times under other labels."""
+    """A batch: copies of both graphs by turns."""
 
     plan: Plan
     batch: Tensor
     graphs: int
-    numberings: int
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def parts(
     made = []
     for first in range(0, 2 * protocol.copies, protocol.batch_size):
         count = min(protocol.batch_size, 2 * protocol.copies - first)
-        chosen = [graphs[number % 2] for number in range(count) for _ in range(protocol.numberings)]
+        chosen = [graphs[number % 2] for number in range(count)]
         sizes = torch.tensor([nodes for _, nodes in chosen])
         edges = [
             relabelled(edge_index, nodes, generator) + offset
@@ -109,15 +106,14 @@ def parts(
         ]
         plan = Plan.build(torch.cat(edges, 1), int(sizes.sum()))
         batch = torch.arange(len(chosen)).repeat_interleave(sizes)
-        made.append(Part(plan.to(device), batch.to(device), count, protocol.numberings))
+        made.append(Part(plan.to(device), batch.to(device), count))
     return made
 
 
 def outputs(network: Network, part: Part) -> tuple[Tensor, Tensor]:
     """The network's outputs for the graphs of the first and of the second kind, given constant features."""
     x = torch.ones(part.plan.num_nodes, 1, device=part.batch.device)
-    out = network(x, part.plan, part.batch, batch_size=part.graphs * part.numberings)
-    out = out.view(part.graphs, part.numberings, -1).mean(1)
+    out = network(x, part.plan, part.batch, batch_size=part.graphs)
     return out[0::2], out[1::2]
 
 

@@ -1,8 +1,8 @@
 """Layers and models."""
 
 from pggnn.nn.conv import PGConv
-from pggnn.nn.init import torch_init
+from pggnn.nn.init import tally_init, torch_init
 from pggnn.nn.model import PGGNN
 from pggnn.nn.variants import ChainConv, PairConv, TripletConv
 
-__all__ = ["PGGNN", "ChainConv", "PGConv", "PairConv", "TripletConv", "torch_init"]
+__all__ = ["PGGNN", "ChainConv", "PGConv", "PairConv", "TripletConv", "tally_init", "torch_init"]

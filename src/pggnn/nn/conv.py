@@ -35,10 +35,13 @@ class SequenceConv(MessagePassing):
         workspace: int | None = None,
         flow: str = "source_to_target",
         structure: int = 0,
+        numberings: int = 1,
     ) -> None:
         super().__init__(aggr=None, flow=flow)
         if numbering not in ("given", "random"):
             raise ValueError(f'numbering must be "given" or "random", got {numbering!r}')
+        if numberings < 1:
+            raise ValueError(f"numberings must be at least 1, got {numberings}")
         check_backend(backend, workspace)
         if max_degree is not None and max_degree < 1:
             raise ValueError(f"max_degree must be None or at least 1, got {max_degree}")
@@ -61,7 +64,7 @@ class SequenceConv(MessagePassing):
         self.in_channels, self.out_channels, self.reading = in_channels, out_channels, reading
         self.cell, self.num_layers, self.numbering = cell, num_layers, numbering
         self.edge_dim, self.max_degree, self.backend, self.workspace = edge_dim, max_degree, backend, workspace
-        self.structure = structure
+        self.structure, self.numberings = structure, numberings
         self.rnn: Recurrence = (
             LazyRecurrence(out_channels, num_layers, cell)
             if neighbors == -1
@@ -96,7 +99,10 @@ class SequenceConv(MessagePassing):
         neighbor_x, center_x = self._split(x)
         plan = edge_index if isinstance(edge_index, Plan) else self._plan(edge_index, x, size)
         self._check(plan, neighbor_x, center_x, edge_attr)
-        if self.training and self.numbering == "random":
+        nodes = plan.num_nodes
+        if self.numberings > 1:
+            plan = plan.derived(Plan.repeated, self.numberings)
+        if self.numberings > 1 or (self.training and self.numbering == "random"):
             plan = plan.renumbered()
         if self.max_degree is not None:
             plan = plan.derived(Plan.truncated, self.max_degree)
@@ -106,8 +112,10 @@ class SequenceConv(MessagePassing):
             cell=self.cell, workspace=self.workspace, backend=self.backend,
             structure=None if self.lin_structure is None else self.lin_structure.weight.t(),
         )  # fmt: skip
+        if self.numberings > 1:
+            out = out.view(self.numberings, nodes, -1).mean(0)
         if self.reading.rescale:
-            out = out * self.reading.scale(plan.degree).to(out.dtype).unsqueeze(-1)
+            out = out * self.reading.scale(plan.degree[:nodes]).to(out.dtype).unsqueeze(-1)
         if self.lin_root is not None and center_x is not None:
             out = out + self.lin_root(center_x)
         return out
@@ -120,6 +128,8 @@ class SequenceConv(MessagePassing):
         gates: Tensor = self.rnn(neighbor_x)
         needs_root = self.reading.reads_root and center_x is not None
         centers = self.rnn(center_x) if needs_root and center_x is not neighbor_x else gates
+        if needs_root and self.numberings > 1:
+            centers = centers.repeat(self.numberings, 1)
         if self.lin_edge is not None and edge_attr is not None:
             edges = gates.index_select(0, plan.neighbor) + self.lin_edge(edge_attr).index_select(0, plan.edge)
             rows = torch.arange(plan.num_edges, device=edges.device)
@@ -231,6 +241,8 @@ class PGConv(SequenceConv):
         structure: Tell the RNN, at each step, which of so many neighbours read before this one are adjacent to it, in
             as many bits that enter the gates (``lin_structure``): 1 for pairs of neighbours (triangles), 2 for triples
             (4-cliques), up to 32. Raw adjacency, no node identities; see :mod:`pggnn.ops.structure`.
+        numberings: Take the mean over so many fresh random numberings, in training and evaluation alike: so many times
+            the work, and that part of the variance that the numbering makes.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})` or
@@ -257,6 +269,7 @@ class PGConv(SequenceConv):
         workspace: int | None = None,
         flow: str = "source_to_target",
         structure: int = 0,
+        numberings: int = 1,
     ) -> None:
         forms: dict[str, Form] = {"merged": "merged", "linear": "ring"}
         if root not in forms:
@@ -265,7 +278,7 @@ class PGConv(SequenceConv):
             numbering = "random"
         super().__init__(
             in_channels, out_channels, read(orderings, forms[root]), cell, num_layers, numbering,
-            edge_dim, max_degree, backend, workspace, flow, structure,
+            edge_dim, max_degree, backend, workspace, flow, structure, numberings,
         )  # fmt: skip
         self.orderings, self.root = orderings, root
 

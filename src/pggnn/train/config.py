@@ -43,8 +43,9 @@ class ModelConfig:
     """Which layers are scored: all, the input included, or the last alone."""
     edge_features: bool = False
     """Whether the network reads the edges' features."""
-    init: Literal["glorot", "torch"] = "glorot"
-    """How the weights start: as the paper's appendix says, or uniform within ±1/√width, as its authors' code has it."""
+    init: Literal["glorot", "torch", "tally"] = "glorot"
+    """How the weights start: as the paper's appendix says; uniform within ±1/√width, as its authors' code has it; or
+    with LSTMs that sum up what they are told (:func:`pggnn.nn.init.tally_init`)."""
     aggregation: Literal["arrangements", "pairs", "triplets", "chain"] = "arrangements"
     """PG-GNN: what its RNN reads: arrangements of the neighbours; or, as the paper's variants, ordered pairs of them;
     pairs with the centre after them; the arrangements of the group as one long sequence."""
@@ -62,6 +63,8 @@ class ModelConfig:
     """PG-GNN: reads at most so many neighbours of each node."""
     structure: int = 0
     """PG-GNN: tells the RNN which of so many neighbours read before are adjacent to this one."""
+    numberings: int = 1
+    """PG-GNN: each layer takes the mean over so many fresh random numberings of the neighbours."""
 
     weighting: Literal["symmetric", "mean"] = "symmetric"
     """GCN: neighbours weigh by the roots of degrees, as in its paper, or all the same, as in Kipf's later code."""

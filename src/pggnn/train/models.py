@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE
 from pggnn.data.schema import Schema
 from pggnn.nn.conv import SequenceConv
-from pggnn.nn.init import torch_init
+from pggnn.nn.init import tally_init, torch_init
 from pggnn.nn.model import PGGNN, Network
 from pggnn.train.config import ModelConfig
 
@@ -27,7 +27,7 @@ def build(config: ModelConfig, schema: Schema) -> Network:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
     own: dict[str, Any] = {}
     if config.name == "pggnn":
-        names = ["aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure"]
+        names = ["aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure", "numberings"]
         if config.aggregation == "arrangements":
             names += ["orderings", "root"]
         elif (config.orderings, config.root) != (ModelConfig.orderings, ModelConfig.root):
@@ -43,7 +43,8 @@ def build(config: ModelConfig, schema: Schema) -> Network:
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
         edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, **own,
     )  # fmt: skip
-    return network.apply(torch_init) if config.init == "torch" else network
+    starts = {"torch": torch_init, "tally": tally_init}
+    return network.apply(starts[config.init]) if config.init in starts else network
 
 
 def allot_workspace(network: Network, device: torch.device) -> None:
