@@ -8,8 +8,8 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import erdos_renyi_graph
 
 from pggnn import Plan
-from pggnn.baselines import GIN, RGIN, RP, SAGE
-from pggnn.baselines.rp import permute
+from pggnn.baselines import GIN, RGIN, RP, SAGE, rp
+from pggnn.baselines.rp import permute, permute_columns
 from pggnn.baselines.sage import SampledLSTM
 from pggnn.data.counting import erdos_renyi
 
@@ -145,6 +145,56 @@ def test_ids_begin_anew_after_ten_and_evaluation_is_a_mean():
     torch.testing.assert_close(mean, torch.stack([network(x, edge_index) for _ in range(8)]).mean(0))
 
 
+@pytest.mark.parametrize("batch", [[0] * 4 + [1] + [3] * 5, [1, 0, 3, 1, 1, 0, 3, 3, 1, 3], [0] * 7 + [1] * 3])
+def test_columns_change_places_with_the_numbers(batch):
+    """Rows of adjacency matrices become those of the renumbered graphs, whatever the order of the nodes; a graph of
+    more nodes than there are columns, as padding can be, keeps the columns it has."""
+    width, batch = 6, torch.tensor(batch)
+    place = torch.stack([(batch[:node] == batch[node]).sum() for node in range(10)])
+    number, known = permute(batch), torch.bincount(batch)[batch] <= width
+    adjacency = (torch.rand(10, 10) < 0.5) & (batch == batch[:, None])
+
+    def rows(number):
+        return torch.zeros(10, 10).index_add(1, number, adjacency.float())[:, :width]
+
+    out = permute_columns(rows(place), batch, number)
+    assert known.any() and torch.equal(out[known], rows(number)[known])
+    assert torch.equal(out.sort(1)[0], rows(place).sort(1)[0])
+
+
+@pytest.mark.parametrize("beside", ["rows", "nothing"])
+def test_how_graphs_were_numbered_leaves_no_trace(beside):
+    """Equal numbers in the end, equal outputs: nothing else depends on how the nodes were numbered."""
+    nodes = 8
+    edge_index, order, drawn = erdos_renyi_graph(nodes, 0.5), torch.randperm(nodes), torch.randperm(nodes)
+    network = RP(nodes, 8, 1, level="node", beside=beside, samples=1).eval()
+
+    def score(edge_index, number):
+        x = torch.zeros(nodes, nodes).index_put((edge_index[0], edge_index[1]), torch.ones(()))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rp, "permute", lambda batch: number)
+            return network(x, edge_index)
+
+    torch.testing.assert_close(
+        score(edge_index, drawn), score(order.argsort()[edge_index], drawn[order])[order.argsort()]
+    )
+
+
+def test_numbers_and_rows_count_triangles_together():
+    """After one sum a node has its neighbours' numbers and the sum of their rows: where both agree, that is all it
+    takes. Numbers alone tell a node no more than its degree by then, and need a second sum."""
+    graphs = Batch.from_data_list(erdos_renyi(200, 8, 0.5))
+    inputs, target = (graphs.x, Plan.build(graphs.edge_index, graphs.num_nodes), graphs.batch), graphs.y[:, None]
+    errors = {}
+    for beside, layers in (("features", 1), ("rows", 1), ("nothing", 1), ("nothing", 2)):
+        torch.manual_seed(0)
+        network = RP(8, 32, 1, num_layers=layers, level="node", beside=beside)
+        errors[beside, layers] = fit(network, inputs, target, 100 * layers) / float(target.var())
+    assert errors["rows", 1] < 0.3 * errors["features", 1]
+    assert errors["nothing", 1] > 0.2
+    assert errors["nothing", 2] < 0.05
+
+
 def test_the_lstm_reads_a_sample_of_distinct_neighbours_and_stops_with_the_last():
     """Beside nodes of other degrees: padding leaves no trace."""
     degrees = [7, 0, 2, 1]
@@ -193,3 +243,5 @@ def test_wrong_arguments_are_named():
         SAGE(5, 8, 2, edge_dim=3)
     with pytest.raises(ValueError, match="ids and samples must be at least 1, got 0 and 8"):
         RP(5, 8, 2, ids=0)
+    with pytest.raises(ValueError, match="beside must be one of 'features', 'rows', 'nothing', got 'ids'"):
+        RP(5, 8, 2, beside="ids")

@@ -132,7 +132,11 @@ def assert_same(one, other):
         torch.testing.assert_close(other[1][name], value, rtol=1e-3, atol=1e-5, msg=name)
 
 
-EVERY = [*({"name": name} for name in MODELS), {"name": "gcn", "weighting": "mean", "scores": "last"}]
+EVERY = [
+    *({"name": name} for name in MODELS),
+    {"name": "gcn", "weighting": "mean", "scores": "last"},
+    *({"name": "rp", "beside": beside} for beside in ("rows", "nothing")),
+]
 
 
 @pytest.mark.parametrize("options", EVERY, ids=str)

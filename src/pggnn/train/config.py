@@ -68,6 +68,9 @@ class ModelConfig:
 
     weighting: Literal["symmetric", "mean"] = "symmetric"
     """GCN: neighbours weigh by the roots of degrees, as in its paper, or all the same, as in Kipf's later code."""
+    beside: Literal["features", "rows", "nothing"] = "features"
+    """RP: what a node reads beside its number: its features; those as rows of the adjacency matrix, whose columns
+    change places with the numbers; or nothing, as in its authors' code."""
 
     @property
     def reads(self) -> str:

@@ -38,6 +38,8 @@ def build(config: ModelConfig, schema: Schema) -> Network:
         own = {name: getattr(config, name) for name in names}
     elif config.name == "gcn":
         own = {"weighting": config.weighting}
+    elif config.name == "rp":
+        own = {"beside": config.beside}
     network = MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
