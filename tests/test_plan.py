@@ -1,3 +1,5 @@
+from itertools import product
+
 import pytest
 import torch
 from torch_geometric import EdgeIndex
@@ -55,6 +57,25 @@ def test_truncation_keeps_the_first_neighbours():
     short = plan.truncated(4)
     assert neighbourhoods(short) == [around[:4] for around in neighbourhoods(plan)]
     assert int((short.profile[:, 0] * short.profile[:, 1]).sum()) == int(short.degree.sum())
+
+
+def test_draws_with_replacement_are_uniform():
+    edge_index = torch.tensor([[3, 1, 2, 0], [0, 0, 0, 2]])
+    plan = Plan.build(edge_index, 4)
+    seen: dict[tuple[int, ...], int] = {}
+    for _ in range(600):
+        drawn = plan.drawn(2)
+        first, *others = neighbourhoods(drawn)
+        assert others == [[], [0, 0], []]
+        read = drawn.center[:2], drawn.center[4:6]
+        assert torch.equal(torch.cat(read), torch.tensor([0, 0, 2, 2]))
+        assert torch.equal(edge_index[0, drawn.edge], drawn.neighbor)
+        seen[tuple(first)] = seen.get(tuple(first), 0) + 1
+    assert set(seen) == set(product((1, 2, 3), repeat=2))
+    assert min(seen.values()) > 35
+    assert (drawn.order.tolist(), drawn.profile.tolist()) == ([0, 2, 1, 3], [[2, 1], [2, 1], [0, 2]])
+    empty = Plan.build(torch.empty(2, 0, dtype=torch.long), 3)
+    assert neighbourhoods(empty.drawn(2)) == [[]] * 3
 
 
 def test_a_plan_is_a_pytree_and_moves():

@@ -135,6 +135,24 @@ class Plan:
         profile = torch.stack([degrees.clamp(max=max_degree), nodes], dim=1)
         return replace(self, degree=self.degree.clamp(max=max_degree), profile=profile)
 
+    def drawn(self, size: int) -> "Plan":
+        """So many neighbours of each node, drawn with replacement; none where there are none. No host synchronisation.
+
+        :attr:`edge` stays what it was for each neighbour; slots of nodes without neighbours are there but not read.
+        """
+        if self.num_edges == 0:
+            return self
+        node = torch.arange(self.num_nodes, device=self.degree.device)
+        draw = torch.rand(self.num_nodes, size, dtype=torch.double, device=node.device)
+        slot = (self.start.unsqueeze(-1) + (draw * self.degree.unsqueeze(-1)).long()).flatten()
+        slot = slot.clamp(max=self.num_edges - 1)
+        degrees, nodes = self.profile.unbind(1)
+        return replace(
+            self, neighbor=self.neighbor[slot], edge=self.edge[slot], center=node.repeat_interleave(size),
+            start=node * size, degree=(self.degree > 0) * size,
+            profile=torch.stack([(degrees > 0) * size, nodes], dim=1),
+        )  # fmt: skip
+
     def derived(self, build: Callable[..., T], *args: Hashable) -> T:
         """``build(self, *args)``, which layers on the same plan then share."""
         if torch.compiler.is_compiling():

@@ -1,6 +1,6 @@
 """The rivals that draw random numbers: samples of neighbours, random features, random node numbers."""
 
-from itertools import permutations
+from itertools import permutations, product
 
 import pytest
 import torch
@@ -195,10 +195,11 @@ def test_numbers_and_rows_count_triangles_together():
     assert errors["nothing", 2] < 0.05
 
 
-def test_the_lstm_reads_a_sample_of_distinct_neighbours_and_stops_with_the_last():
+@pytest.mark.parametrize("replace", [False, True])
+def test_the_lstm_reads_a_sample_and_stops_with_the_last(replace):
     """Beside nodes of other degrees: padding leaves no trace."""
-    degrees = [7, 0, 2, 1]
-    layer, x = SampledLSTM(3, 4, sample=5), torch.randn(4 + sum(degrees), 3)
+    degrees = [4, 0, 2, 1] if replace else [7, 0, 2, 1]
+    layer, x = SampledLSTM(3, 4, sample=5, replace=replace), torch.randn(4 + sum(degrees), 3)
     lstm = torch.nn.LSTM(3, 4, batch_first=True)
     lstm.load_state_dict(layer.lstm.state_dict())
     center = torch.arange(4).repeat_interleave(torch.tensor(degrees))
@@ -206,7 +207,8 @@ def test_the_lstm_reads_a_sample_of_distinct_neighbours_and_stops_with_the_last(
     drawn = [layer(x, plan) for _ in range(5)]
     for v, degree in enumerate(degrees):
         neighbors = (center == v).nonzero().squeeze(1) + 4
-        ways = neighbors[torch.tensor(list(permutations(range(degree), min(degree, 5))), dtype=torch.long)]
+        every = product(range(degree), repeat=5) if replace else permutations(range(degree), min(degree, 5))
+        ways = neighbors[torch.tensor(list(every), dtype=torch.long)]
         last = lstm(x[ways])[1][0][0] if degree else torch.zeros(1, 4)
         possible = layer.linear(torch.cat([x[v].expand(len(last), 3), last], dim=1))
         for out in drawn:
@@ -226,6 +228,8 @@ def test_sage_counts_to_five_and_no_further():
     assert fit(network, (x, plan), plan.degree[:, None].float(), 100) < 0.05
     assert centre(5) - centre(3) > 1
     torch.testing.assert_close(centre(6), centre(9))
+    network = SAGE(1, 16, 1, num_layers=1, level="node", replace=True).eval()
+    torch.testing.assert_close(centre(1), centre(3), msg="with replacement a node does not see how many there are")
 
 
 def test_sage_learns_triangles_from_rows_of_the_adjacency_matrix_but_not_from_constants():

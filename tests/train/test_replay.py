@@ -136,6 +136,7 @@ EVERY = [
     *({"name": name} for name in MODELS),
     {"name": "gcn", "weighting": "mean", "scores": "last"},
     *({"name": "rp", "beside": beside} for beside in ("rows", "nothing")),
+    {"name": "sage", "replace": True},
 ]
 
 
@@ -143,6 +144,7 @@ EVERY = [
 def test_padded_training_is_training(options, storage, tmp_path, monkeypatch):
     """Random draws, of which padding takes its share, give way to constants."""
     monkeypatch.setattr(Plan, "renumbered", lambda plan: plan)
+    monkeypatch.setattr(torch, "rand", torch.zeros)
     monkeypatch.setattr(rgin, "VALUES", 1)
     monkeypatch.setattr(rp, "permute", lambda batch: torch.arange(len(batch)) - torch.searchsorted(batch, batch))
     assert_same(*(train(storage, tmp_path, padded, **options) for padded in (False, True)))

@@ -1,5 +1,7 @@
 """GraphSAGE with an LSTM aggregator, of Hamilton, Ying and Leskovec, 2017."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch_geometric.typing import OptTensor
@@ -22,12 +24,12 @@ class SampledLSTM(torch.nn.Module):
         \mathrm{LSTM}(\mathbf{x}_{u_1}, \ldots, \mathbf{x}_{u_k})\right] + \mathbf{b}
 
     Each sequence ends with its own last neighbour, whatever the degrees of others in the batch; without neighbours the
-    LSTM's part is zero.
+    LSTM's part is zero. With ``replace`` neighbours are drawn with replacement, exactly ``sample`` of them.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, sample: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, sample: int, replace: bool = False) -> None:
         super().__init__()
-        self.sample = sample
+        self.sample, self.replace = sample, replace
         self.lstm = Recurrence(in_channels, out_channels)
         self.linear = torch.nn.Linear(in_channels + out_channels, out_channels)
 
@@ -38,7 +40,7 @@ class SampledLSTM(torch.nn.Module):
 
     def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> Tensor:
         """Runs the layer; there are no edge features."""
-        sample = plan.renumbered().truncated(self.sample)
+        sample = plan.drawn(self.sample) if self.replace else plan.renumbered().truncated(self.sample)
         weights = self.lstm.recurrent_weights
         read = group_recurrence(self.lstm(x), weights, sample, reading=Reading("path", limit=1), cell="lstm")
         return self.linear(torch.cat([x, read], dim=-1))
@@ -49,13 +51,20 @@ class SAGE(Rival):
 
     As in its paper (Algorithm 1), own vector and aggregated vector are concatenated before the linear map, neighbours
     are a uniform sample in random order, and two layers are its 2-hop neighbourhoods. Otherwise than there: a node of
-    fewer than five neighbours reads each once, where its authors draw with replacement, which hides the degree; a node
-    that several others reach has one sample in a layer, not one for each of them; and the batch normalisation and
-    scores of this comparison stand in for vectors of length 1.
+    fewer than five neighbours reads each once, unless ``replace`` is set; a node that several others reach has one
+    sample in a layer, not one for each of them; and the batch normalisation and scores of this comparison stand in for
+    vectors of length 1.
 
-    Args: see :class:`~pggnn.baselines.rival.Rival`.
+    Args:
+        replace: Whether neighbours are drawn with replacement, as by its authors: always five, so that a node does not
+            see how many it has, and may miss some even if it has fewer.
+        **kwargs: As in :class:`~pggnn.baselines.rival.Rival`.
     """
+
+    def __init__(self, *args: Any, replace: bool = False, **kwargs: Any) -> None:
+        self.replace = replace
+        super().__init__(*args, **kwargs)
 
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:
         """One sample of neighbours for each node."""
-        return SampledLSTM(in_channels, out_channels, SAMPLE)
+        return SampledLSTM(in_channels, out_channels, SAMPLE, self.replace)

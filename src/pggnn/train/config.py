@@ -72,6 +72,9 @@ class ModelConfig:
     """RP: what a node reads beside its number: its features; those as rows of the adjacency matrix, whose columns
     change places with the numbers; or nothing, as in its authors' code."""
 
+    replace: bool = False
+    """GraphSAGE: draws neighbours with replacement, as its authors; by default each at most once."""
+
     @property
     def reads(self) -> str:
         """What PG-GNN's RNN reads, in a word: its orderings, or the variant; nothing for rivals."""

@@ -40,6 +40,8 @@ def build(config: ModelConfig, schema: Schema) -> Network:
         own = {"weighting": config.weighting}
     elif config.name == "rp":
         own = {"beside": config.beside}
+    elif config.name == "sage":
+        own = {"replace": config.replace}
     network = MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
