@@ -100,7 +100,7 @@ def test_a_table_in_slices(tmp_path, monkeypatch):
     assert said.count("The same command goes on.") == 1
 
 
-@pytest.mark.parametrize("table", ["ablation", "gcn", "rp"])
+@pytest.mark.parametrize("table", ["ablation", "gcn", "graphsage", "rp"])
 def test_every_row_is_another_network_and_learns(table, tmp_path):
     more = (*TINY, "--optim.epochs", "1", "--run.jobs", "1")
     losses = {}

@@ -6,6 +6,7 @@ TRAINED = {
     "table4": ("pg-gnn", "single", "zinc"),
     "ablation": ("pg-gnn", "single", "'ER triangles'"),
     "gcn": ("gcn", "mean", "'ER triangles'"),
+    "graphsage": ("graphsage", "replacement", "'ER triangles'"),
     "rp": ("rp", "rows", "'ER triangles'"),
 }
 """Tables of results, and of each a model, what one of its rows says of it, and a column."""
@@ -24,6 +25,7 @@ SUMMARIES = {
     "table4": "MNIST superpixels and ZINC",
     "ablation": "Counting with one thing changed at a time: orderings, cell, root, the paper's variants",
     "gcn": "Counting triangles with GCN, in the frame of Table 2 and in others",
+    "graphsage": "Counting triangles with GraphSAGE, by how neighbours are drawn and what is scored",
     "rp": "Counting triangles with RP, with and without rows of the adjacency matrix",
     "table5": "RAM that training takes",
     "table6": "GPU memory that training takes",

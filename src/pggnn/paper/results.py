@@ -59,7 +59,7 @@ def reproduce(
     all runs of the table, those that have not ended too.
 
     Args:
-        name: ``"table2"``, ``"table3"``, ``"table4"``, ``"ablation"``, ``"gcn"`` or ``"rp"``.
+        name: ``"table2"``, ``"table3"``, ``"table4"``, ``"ablation"``, ``"gcn"``, ``"graphsage"`` or ``"rp"``.
         out: Folder of the runs; what is there already is not run again.
         quick: A smaller experiment, for a look on two cores.
         seeds: Instead of the configs' own.
