@@ -87,6 +87,15 @@ def test_relabelled_is_the_same_graph():
     assert not torch.equal(edges, shrikhande().edge_index)
 
 
+def test_a_network_that_cannot_be_made_leaves_nothing(root, tmp_path, capsys):
+    for option, message in (("--structure", "0 to 32, got 99"), ("--numberings", "must be at least 1")):
+        number = "99" if option == "--structure" else "0"
+        out = tmp_path / "out"
+        assert main(["lab", "brec", "--data-root", str(root), "--out", str(out), option, number]) == 2
+        assert message in capsys.readouterr().err
+        assert not out.exists()
+
+
 def test_a_run_goes_on_where_it_stopped(root, tmp_path, capsys):
     options = ["--data-root", str(root), "--out", str(tmp_path / "out"), "--epochs", "1", "--layers", "1"]
     command(*options, "--pairs", "0")

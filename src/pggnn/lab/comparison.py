@@ -128,6 +128,11 @@ def distance(network: Network, batches: Iterable[Part]) -> float:
     return float(mean @ torch.linalg.pinv(spread + rounding, hermitian=True) @ mean)
 
 
+def fresh_network(protocol: Protocol) -> Network:
+    """What is trained on a pair."""
+    return build(protocol.model, Schema("graph", "regression", protocol.outputs, 1))
+
+
 def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> Outcome:
     """Trains a network on one pair and tests it."""
     began, place = time.perf_counter(), torch.device(device)
@@ -136,7 +141,7 @@ def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -
     first, second = ((data.edge_index, data.num_nodes) for data in (dataset[2 * pair], dataset[2 * pair + 1]))
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
     training, checking = (parts(graphs, protocol, generator, place) for graphs in ((first, second), (alike, alike)))
-    network = build(protocol.model, Schema("graph", "regression", protocol.outputs, 1)).to(place)
+    network = fresh_network(protocol).to(place)
     optimizer = torch.optim.Adam(network.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
     history: list[float] = []
@@ -162,6 +167,7 @@ class Results:
     """A folder with the protocol and a line for each pair that is done: what a run continues from."""
 
     def __init__(self, folder: Path, protocol: Protocol) -> None:
+        fresh_network(protocol)  # refuses what cannot be made before anything is written
         self.folder, self.file = folder, folder / "pairs.jsonl"
         config, known = json.dumps(asdict(protocol), indent=2), folder / "protocol.json"
         if known.exists() and known.read_text() != config:

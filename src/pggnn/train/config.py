@@ -45,7 +45,7 @@ class ModelConfig:
     """Whether the network reads the edges' features."""
     init: Literal["glorot", "torch", "tally"] = "glorot"
     """How the weights start: as the paper's appendix says; uniform within ±1/√width, as its authors' code has it; or
-    with LSTMs that sum up what they are told (:func:`pggnn.nn.init.tally_init`)."""
+    with LSTMs that sum up what they are told, and all else as before (:func:`pggnn.nn.init.tally_init`)."""
     aggregation: Literal["arrangements", "pairs", "triplets", "chain"] = "arrangements"
     """PG-GNN: what its RNN reads: arrangements of the neighbours; or, as the paper's variants, ordered pairs of them;
     pairs with the centre after them; the arrangements of the group as one long sequence."""
@@ -65,13 +65,11 @@ class ModelConfig:
     """PG-GNN: tells the RNN which of so many neighbours read before are adjacent to this one."""
     numberings: int = 1
     """PG-GNN: each layer takes the mean over so many fresh random numberings of the neighbours."""
-
     weighting: Literal["symmetric", "mean"] = "symmetric"
     """GCN: neighbours weigh by the roots of degrees, as in its paper, or all the same, as in Kipf's later code."""
     beside: Literal["features", "rows", "nothing"] = "features"
     """RP: what a node reads beside its number: its features; those as rows of the adjacency matrix, whose columns
     change places with the numbers; or nothing, as in its authors' code."""
-
     replace: bool = False
     """GraphSAGE: draws neighbours with replacement, as its authors; by default each at most once."""
 

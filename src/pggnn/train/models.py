@@ -17,6 +17,13 @@ from pggnn.train.config import ModelConfig
 MODELS: dict[str, Callable[..., Network]] = {
     "pggnn": PGGNN, "gin": GIN, "gcn": GCN, "sage": SAGE, "rgin": RGIN, "rp": RP, "lrp": LRP,
 }  # fmt: skip
+OWN = {
+    "pggnn": ["aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure", "numberings"],
+    "gcn": ["weighting"], "rp": ["beside"], "sage": ["replace"],
+}  # fmt: skip
+"""Options of the config that only this network has, by their names there and here."""
+STARTS = {"torch": torch_init, "tally": tally_init}
+"""Other starts than the layers' own, which is Glorot's."""
 
 SHARES = 64
 
@@ -25,30 +32,22 @@ def build(config: ModelConfig, schema: Schema) -> Network:
     """The network that the config describes, for graphs of this schema."""
     if config.edge_features and not schema.edge_dim:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
-    own: dict[str, Any] = {}
+    names = OWN.get(config.name, [])
     if config.name == "pggnn":
-        names = ["aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure", "numberings"]
         if config.aggregation == "arrangements":
-            names += ["orderings", "root"]
+            names = [*names, "orderings", "root"]
         elif (config.orderings, config.root) != (ModelConfig.orderings, ModelConfig.root):
             raise ValueError(
                 f"model.aggregation {config.aggregation} has no choice of orderings and root, got {config.orderings!r} "
                 f"and {config.root!r}; leave them out, or choose arrangements"
             )
-        own = {name: getattr(config, name) for name in names}
-    elif config.name == "gcn":
-        own = {"weighting": config.weighting}
-    elif config.name == "rp":
-        own = {"beside": config.beside}
-    elif config.name == "sage":
-        own = {"replace": config.replace}
+    own: dict[str, Any] = {name: getattr(config, name) for name in names}
     network = MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
         edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, **own,
     )  # fmt: skip
-    starts = {"torch": torch_init, "tally": tally_init}
-    return network.apply(starts[config.init]) if config.init in starts else network
+    return network.apply(STARTS[config.init]) if config.init in STARTS else network
 
 
 def allot_workspace(network: Network, device: torch.device) -> None:
