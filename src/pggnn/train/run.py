@@ -19,10 +19,10 @@ from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
 from pggnn.train.folder import clear, conclude, locked, missing, prepare
 from pggnn.train.models import build
-from pggnn.train.nursery import Processes, make_processes
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
 from pggnn.train.task import Task
+from pggnn.train.workers import Workers
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -128,9 +128,9 @@ def make_fabric(config: Config) -> "Fabric":
 
     for name in ("lightning.fabric", "lightning.pytorch"):  # Fabric writes to both
         logging.getLogger(name).setLevel(logging.WARNING)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read once, before anything runs on a GPU
+    torch.use_deterministic_algorithms(config.run.deterministic)
     if config.run.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_float32_matmul_precision("high" if config.run.precision == "tf32" else "highest")
     every, here = processes()
@@ -163,7 +163,7 @@ def _uses_gpu(config: Config) -> bool:
 def train_side_by_side(
     todo: list[tuple[Config, Member]], jobs: int, resume: str | None, bars: Bars, until: float = math.inf
 ) -> None:
-    """Trainings of one or several runs in processes of their own, so many at once.
+    """Trainings of one or several runs, so many at once, each in a process that trains nothing else meanwhile.
 
     One that fails does not stop the others; what it said is raised when they have ended.
 
@@ -177,7 +177,7 @@ def train_side_by_side(
     """
     waiting, failed = list(todo), []
     running: dict[Path, tuple[int, Bar]] = {}
-    processes: Processes | None = None
+    workers = Workers()
     several = len({config.folder for config, _ in todo}) > 1
     try:
         while waiting or running:
@@ -185,16 +185,15 @@ def train_side_by_side(
                 config, member = waiting.pop(0)
                 name = f"{config.folder.parent.name}/{config.folder.name}/{member.name}" if several else member.name
                 bar = bars.add(name, config.optim.epochs)
-                processes = processes or make_processes()
                 folder = config.folder / member.name
                 folder.mkdir(parents=True, exist_ok=True)
                 words = [str(config.folder), str(member.seed), str(member.fold), resume or "new", str(until)]
-                running[folder] = processes.start(words, folder / ERRORS), bar
-            if processes is None or not running:
+                running[folder] = workers.start(words, folder / ERRORS), bar
+            if not running:
                 break
             time.sleep(POLL)
             for folder, (number, bar) in list(running.items()):
-                code = processes.code(number)
+                code = workers.code(number)
                 _tell(bar, folder)
                 if code is not None:
                     del running[folder]
@@ -206,8 +205,7 @@ def train_side_by_side(
                     if waiting or running:
                         bars.console.print(f"{failed[-1]}; the others go on", soft_wrap=True, highlight=False)
     finally:
-        if processes is not None:
-            processes.close()
+        workers.close()
     if failed:
         raise ValueError(failed[0] + (f" (and {len(failed) - 1} others failed)" if len(failed) > 1 else ""))
 

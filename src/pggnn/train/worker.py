@@ -1,12 +1,18 @@
-"""One training of a run in a process of its own.
+"""Trainings of runs in a process of its own, one after another.
 
-``python -m pggnn.train.worker FOLDER SEED FOLD RESUME UNTIL``
+``python -m pggnn.train.worker`` takes one for each line on its standard input, a JSON list of the file for what there is
+to say, folder, seed, fold, resume and until, and answers with an exit code. When its input ends, it ends.
 """
 
+import gc
+import json
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import Any
+
+import torch
 
 from pggnn.train.log import Record
 from pggnn.train.options import load
@@ -60,5 +66,20 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
+def serve() -> None:
+    """Trains for each line of standard input; an error that nobody foresaw ends the process, whose GPU it may have
+    upset."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    for line in sys.stdin:
+        errors, *arguments = json.loads(line)
+        with open(errors, "a") as file:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+        print(run(arguments), file=answers)
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    with suppress(KeyboardInterrupt):
+        serve()

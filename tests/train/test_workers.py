@@ -1,0 +1,59 @@
+"""Processes for trainings: what they say, and how they end."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from pggnn.train.workers import Workers
+
+
+@pytest.fixture
+def workers():
+    made = Workers()
+    yield made
+    made.close()
+
+
+def code(workers, number):
+    end = time.monotonic() + 120
+    while workers.code(number) is None and time.monotonic() < end:
+        time.sleep(0.05)
+    return workers.code(number)
+
+
+def fail(workers, path, name):
+    return workers.start([str(path / name), "0", "None", "new", "inf"], path / f"{name}.txt")
+
+
+def test_each_training_says_why_it_fails_and_the_process_takes_the_next(workers, tmp_path):
+    for name in ("nowhere", "elsewhere"):
+        assert code(workers, fail(workers, tmp_path, name)) == 1
+        assert (tmp_path / f"{name}.txt").read_text().count("does not exist: expected a YAML file") == 1
+        assert name in (tmp_path / f"{name}.txt").read_text()
+    assert len(set(workers._given)) == 1
+
+
+def test_two_at_once_have_a_process_each(workers, tmp_path):
+    first, second = (fail(workers, tmp_path, name) for name in ("nowhere", "elsewhere"))
+    assert workers._given[first].pid != workers._given[second].pid
+    assert code(workers, first) == code(workers, second) == 1
+
+
+def test_a_process_that_is_killed_ends_its_training_and_is_given_no_other(workers, tmp_path):
+    first = fail(workers, tmp_path, "nowhere")
+    os.kill(workers._given[first].pid, signal.SIGKILL)
+    assert code(workers, first) == -signal.SIGKILL
+    assert code(workers, fail(workers, tmp_path, "elsewhere")) == 1
+    killed = workers._given[1]
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert code(workers, fail(workers, tmp_path, "nowhere")) == 1
+
+
+def test_an_error_that_nobody_foresaw_ends_the_process(workers, tmp_path):
+    number = workers.start(["too", "few"], tmp_path / "errors.txt")
+    assert code(workers, number) == 1
+    assert "TypeError" in (tmp_path / "errors.txt").read_text()
+    assert workers._given[number].wait(20) == 1
