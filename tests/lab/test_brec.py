@@ -77,6 +77,15 @@ def test_batches_hold_both_graphs_by_turns():
     torch.testing.assert_close(second[0], whole[1])
 
 
+def test_fewer_numberings_where_degrees_are_large():
+    made = parts([(rook().edge_index, 16)] * 2, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))
+    steps = comparison.steps_of(made[0].plan)
+    assert steps == 16 * 16 * 6 * 8  # graphs, nodes, arrangements, steps of each
+    for most, expected in ((steps // 2, 1), (3 * steps, 3), (3 * steps - 1, 2), (100 * steps, 5)):
+        protocol = Protocol(ModelConfig(hidden=8, structure=2, numberings=5), most_steps=most)
+        assert comparison.fresh_network(protocol, steps).convs[0].numberings == expected
+
+
 def test_relabelled_is_the_same_graph():
     edges = relabelled(shrikhande().edge_index, 16, torch.Generator().manual_seed(0))
     dense = torch.zeros(16, 16)

@@ -58,7 +58,7 @@ def test_longer_reach(form):
 @pytest.mark.parametrize(("width", "most_steps"), [(1, 2**19), (2, 64), (3, 32), (32, 32)])
 @pytest.mark.parametrize("reading", [Reading(), Reading("ring"), Reading(limit=3)])
 def test_packed_bits(reading, width, most_steps, monkeypatch):
-    monkeypatch.setattr(structure, "MOST_STEPS", most_steps)
+    monkeypatch.setitem(structure.MOST_STEPS, "cpu", most_steps)
     plan = Plan.build(random_graph(), NODES).renumbered().truncated(8)
     edges = set(zip(plan.center.tolist(), plan.neighbor.tolist(), strict=True))
     codes, first = step_codes(plan, reading, width), first_steps(plan.degree, reading).tolist()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pggnn.lab.comparison import Outcome
 
 EXAMPLES = """  pggnn lab brec --quick --epochs 3                  # every tenth pair, on a CPU
-  pggnn lab brec --numberings 256 --device cuda --jobs 8
+  pggnn lab brec --numberings 1024 --device cuda --jobs 8
   pggnn lab brec --structure 1 --family Basic Regular
   pggnn lab brec --model gin --family Basic
   pggnn lab brec --pairs 60 61 120-139
@@ -48,6 +48,10 @@ def add_command(commands: Any) -> None:
         help="PG-GNN's layers take the mean over so many random numberings of the neighbours: M times the work, 1/M "
         "of the variance (default: %(default)s)",
     )  # fmt: skip
+    network.add_argument(
+        "--most-steps", type=int, default=2**25, metavar="S",
+        help="fewer numberings where degrees are so large that a batch would have more steps (default: %(default)s)",
+    )  # fmt: skip
     training = sub.add_argument_group("training; the defaults are those of BREC's own program")
     training.add_argument("--epochs", type=int, default=20, help="most epochs (default: %(default)s)")
     training.add_argument("--lr", type=float, default=1e-4, help="learning rate (default: %(default)s)")
@@ -73,15 +77,16 @@ def run(args: argparse.Namespace) -> None:
     from pggnn.lab.comparison import Protocol, Results
     from pggnn.train.config import ModelConfig
 
-    if min(args.jobs, args.numberings) < 1 or args.epochs < 0:
-        raise ValueError("--jobs and --numberings must be at least 1, and --epochs at least 0")
+    if min(args.jobs, args.numberings, args.most_steps) < 1 or args.epochs < 0:
+        raise ValueError("--jobs, --numberings and --most-steps must be at least 1, and --epochs at least 0")
     dataset = BREC(args.data_root)
     families = [int(dataset[first].family) for first in range(0, len(dataset), 2)]
     pairs = choose(args.pairs, args.family, args.quick, families)
     names = ("structure", "rnn_layers", "cell", "numberings") if args.model == "pggnn" else ()
     own = {name: getattr(args, name) for name in names}
     model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, **own)
-    protocol = Protocol(model, seed=args.seed, epochs=args.epochs, lr=args.lr, margin=args.margin)
+    training = {name: getattr(args, name) for name in ("seed", "epochs", "lr", "margin", "most_steps")}
+    protocol = Protocol(model, **training)
     name = f"{args.model}-s{args.structure}" if args.model == "pggnn" else args.model
     folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{args.numberings}-seed{args.seed}"
     results = Results(folder, protocol)

@@ -10,7 +10,7 @@ threshold: that is the reliability check.
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,9 +22,10 @@ from pggnn.data.brec import BREC, FAMILIES
 from pggnn.data.schema import Schema
 from pggnn.files import replacing
 from pggnn.nn.model import Network
+from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
-from pggnn.train.models import build
+from pggnn.train.models import allot_workspace, build
 
 THRESHOLD = 72.34
 """31 · 16 / 16 · F(16, 16) at 5 %. Their program compares it with T² / 32, which asks far more of a network, both to
@@ -50,6 +51,9 @@ class Protocol:
     """Cosine below which the outputs of two graphs cost nothing more."""
     enough: float = 0.2
     """Training stops when the mean loss of an epoch is below this."""
+    most_steps: int = 2**25
+    """Steps of a batch's sequences that a layer may read: as many numberings are taken, or those of the model if they
+    are fewer."""
 
 
 class Part(NamedTuple):
@@ -128,9 +132,17 @@ def distance(network: Network, batches: Iterable[Part]) -> float:
     return float(mean @ torch.linalg.pinv(spread + rounding, hermitian=True) @ mean)
 
 
-def fresh_network(protocol: Protocol) -> Network:
-    """What is trained on a pair."""
-    return build(protocol.model, Schema("graph", "regression", protocol.outputs, 1))
+def fresh_network(protocol: Protocol, steps: int = 1) -> Network:
+    """What is trained on a pair whose batches have so many steps in one numbering."""
+    numberings = max(1, min(protocol.model.numberings, protocol.most_steps // steps))
+    model = replace(protocol.model, numberings=numberings)
+    return build(model, Schema("graph", "regression", protocol.outputs, 1))
+
+
+def steps_of(plan: Plan) -> int:
+    """Steps of all sequences of a batch, with the whole group."""
+    reading = Reading()
+    return sum(nodes * reading.count(n) * reading.length(n) for n, nodes in plan.profile.tolist())
 
 
 def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> Outcome:
@@ -141,7 +153,8 @@ def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -
     first, second = ((data.edge_index, data.num_nodes) for data in (dataset[2 * pair], dataset[2 * pair + 1]))
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
     training, checking = (parts(graphs, protocol, generator, place) for graphs in ((first, second), (alike, alike)))
-    network = fresh_network(protocol).to(place)
+    network = fresh_network(protocol, max(steps_of(part.plan) for part in (*training, *checking))).to(place)
+    allot_workspace(network, place)
     optimizer = torch.optim.Adam(network.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
     history: list[float] = []

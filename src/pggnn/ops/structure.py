@@ -16,7 +16,7 @@ from torch import Tensor
 from pggnn.orderings import Form, Reading
 from pggnn.plan import Plan
 
-MOST_STEPS = 2**19
+MOST_STEPS = {"cpu": 2**19, "cuda": 2**22}
 """Steps whose bits are looked up at a time."""
 MOST_BITS = 32
 """Bits of a step, which share a word."""
@@ -65,8 +65,9 @@ def _step_codes(
     edges = (center * nodes + neighbor).sort().values
     first = first_steps(degree, reading)
     place = torch.arange(per_word, device=neighbor.device) * stride(width)
-    for begin in range(0, steps, MOST_STEPS):
-        end = min(begin + MOST_STEPS, words.size(0) * per_word)
+    most = MOST_STEPS.get(neighbor.device.type, MOST_STEPS["cpu"])
+    for begin in range(0, steps, most):
+        end = min(begin + most, words.size(0) * per_word)
         step = torch.arange(begin, end, device=neighbor.device).clamp_(max=steps - 1)
         node = torch.searchsorted(first, step, right=True) - 1  # the last of those with equal firsts has the steps
         n = degree.index_select(0, node)

@@ -1,7 +1,7 @@
 """Trainings of runs in a process of its own, one after another.
 
-``python -m pggnn.train.worker`` takes one for each line on its standard input, a JSON list of the file for what there is
-to say, folder, seed, fold, resume and until, and answers with an exit code. When its input ends, it ends.
+``python -m pggnn.train.worker`` takes one for each line on its standard input, a JSON list of the file for what there
+is to say, folder, seed, fold, resume and until, and answers with an exit code. When its input ends, it ends.
 """
 
 import gc

@@ -1,5 +1,8 @@
-"""Trainings side by side, in processes that take one after another: a sweep may have a hundred short ones, and importing
-PyTorch, PyG and Lightning and starting a GPU takes seconds of a core."""
+"""Trainings side by side, in processes that take one after another.
+
+A sweep may have a hundred short ones, and importing PyTorch, PyG and Lightning takes seconds of a core, as does a GPU's
+start.
+"""
 
 import json
 import select
