@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pggnn.groups import order, slot
 
-Form = Literal["merged", "ring", "path", "pair", "triplet", "chain"]
+Form = Literal["merged", "ring", "path", "pair", "triplet", "trio", "chain"]
 
 FORMS: dict[Form, str] = {
     "merged": "[v, g·u₁, …, g·uₙ, v] for each g: the paper's practice",
@@ -17,8 +17,11 @@ FORMS: dict[Form, str] = {
     "path": "[g·u₁, …, g·uₙ] for each g: the ring left open, as GraphSAGE reads a neighbourhood",
     "pair": "[uᵢ, uⱼ] for each ordered pair: eq:twin",
     "triplet": "[uᵢ, uⱼ, v] for each ordered pair: eq:triplet",
+    "trio": "[uᵢ, uⱼ, uₖ] for each ordered choice of three: beyond the paper; of fewer neighbours, all there are",
     "chain": "the rings of all g, one after the other, as one sequence: eq:seq",
 }
+TOLD: tuple[Form, ...] = ("merged", "ring", "pair", "trio")
+"""Forms whose steps can be told which neighbours are adjacent."""
 ROOT = -1
 """What :meth:`Reading.slot` returns where a sequence reads the centre node itself."""
 
@@ -55,6 +58,9 @@ class Reading:
             return self.elements(n) * (n > 0)
         if self.form == "chain":
             return (n > 0) * 1
+        if self.form == "trio":
+            second, third = _left(n)
+            return n * second * third
         return n * (n - 1)
 
     def length(self, n: Any) -> Any:
@@ -65,6 +71,8 @@ class Reading:
             return n + (self.form == "ring")
         if self.form == "chain":
             return (n + 1) * self.elements(n)
+        if self.form == "trio":
+            return n - (n - 3) * (n > 3)
         return n * 0 + (2 if self.form == "pair" else 3)
 
     def scale(self, n: Any) -> Any:
@@ -81,6 +89,13 @@ class Reading:
         if self.form == "chain":
             g, place = t // (n + 1), t % (n + 1)
             return slot(self._element(g, n), place * (place < n), n)
+        if self.form == "trio":
+            second, third = _left(n)
+            a, b, c = i // (second * third), i // third % second, i % third
+            b = b + (b >= a)
+            c = c + (c >= a + (b - a) * (b < a))
+            c = c + (c >= b + (a - b) * (a > b))
+            return a * (t == 0) + b * (t == 1) + c * (t == 2)
         first, second = i // (n - 1), i % (n - 1)
         second = second + (second >= first)
         neighbor = first + (second - first) * (t == 1)
@@ -96,9 +111,13 @@ class Reading:
           n − 1 closing pairs are those that open arrangements leave out, so with w = 1 each ordered pair is told of
           exactly once. For even n they leave out none, and the last step is told nothing.
         - A neighbour is not compared with itself: where the ring closes, that ends its reach at ``lag`` = n − 1.
+        - Pairs and trios are told of those before in the same pair or trio.
         """
-        if self.form not in ("merged", "ring"):
-            raise ValueError(f'structure is for the "merged" and the "ring" form, got {self.form!r}')
+        if self.form not in TOLD:
+            raise ValueError(f"structure is for sequences of the forms {', '.join(TOLD)}, got {self.form!r}")
+        if self.form in ("pair", "trio"):
+            told = t >= lag
+            return self.slot(i, t, n), self.slot(i, (t - lag) * told, n), told
         place = t - 1 if self.form == "merged" else t
         closes = (n & 1) == 1 if self.form == "merged" else n == n
         told = (place >= lag) & (lag < n) & ((place < n) | closes)
@@ -107,6 +126,11 @@ class Reading:
 
     def _element(self, i: Any, n: Any) -> Any:
         return i if self.limit is None else i * order(n) // self.elements(n)
+
+
+def _left(n: Any) -> tuple[Any, Any]:
+    """How many neighbours are left to choose from in a trio's second and third place, 1 where there are none."""
+    return n - 1 + (2 - n) * (n < 2), n - 2 + (3 - n) * (n < 3)
 
 
 Orderings = Literal["group", "single", "random"] | int

@@ -12,7 +12,7 @@ from pggnn import PGGNN, PGConv, Plan
 from pggnn.data.classic import complete, csl, cycle, rook, shrikhande
 from pggnn.data.counting import erdos_renyi
 from pggnn.data.counts import triangles
-from pggnn.nn import PairConv
+from pggnn.nn import PairConv, TrioConv, TripletConv
 from pggnn.ops import structure
 from pggnn.ops.reference import sequences, told_pairs
 from pggnn.ops.structure import first_steps, read_bits, step_codes
@@ -44,6 +44,16 @@ def test_every_ordered_pair_is_told_once(n):
     assert n % 2 == 0 or ring == counts
 
 
+@pytest.mark.parametrize("n", range(8))
+def test_every_pair_of_a_trio_is_told(n):
+    counts = pairs_told("trio", n, 2)
+    pairs = {(i, j) for i in range(n) for j in range(n) if i != j}
+    shared = max(1, n - 2)
+    assert counts[0] == dict.fromkeys(pairs, min(n - 1, 2) * shared)
+    assert counts[1] == dict.fromkeys(pairs if n > 2 else (), shared)
+    assert pairs_told("pair", n, 1) == [dict.fromkeys(pairs, 1)]
+
+
 @pytest.mark.parametrize("form", ["merged", "ring"])
 def test_longer_reach(form):
     for n in (0, 1, 2, 3, 4, 5, 8):
@@ -56,7 +66,7 @@ def test_longer_reach(form):
 
 
 @pytest.mark.parametrize(("width", "most_steps"), [(1, 2**19), (2, 64), (3, 32), (32, 32)])
-@pytest.mark.parametrize("reading", [Reading(), Reading("ring"), Reading(limit=3)])
+@pytest.mark.parametrize("reading", [Reading(), Reading("ring"), Reading(limit=3), Reading("trio")])
 def test_packed_bits(reading, width, most_steps, monkeypatch):
     monkeypatch.setitem(structure.MOST_STEPS, "cpu", most_steps)
     plan = Plan.build(random_graph(), NODES).renumbered().truncated(8)
@@ -244,8 +254,25 @@ def test_bad_widths_are_refused(width, message):
 def test_where_it_makes_no_sense_it_is_refused():
     with pytest.raises(ValueError, match="a bipartite graph"):
         PGConv(4, 6, structure=1)((torch.randn(3, 4), torch.randn(2, 4)), torch.tensor([[0, 2], [1, 1]]))
-    with pytest.raises(ValueError, match="structure is for PGConv"):
-        PairConv(4, 6, structure=1)
+    with pytest.raises(ValueError, match="structure is for sequences of the forms merged, ring, pair, trio"):
+        TripletConv(4, 6, structure=1)
+
+
+@pytest.mark.parametrize(("variant", "width"), [(PairConv, 1), (TrioConv, 2)])
+def test_variants_that_are_told(variant, width):
+    check_aggregator(variant(4, 6, structure=width), 4)
+    check_gradients(variant(2, 3, structure=width).double(), 2)
+
+
+def test_trios_see_four_cliques_and_pairs_do_not():
+    torch.manual_seed(0)
+    trios, pairs = TrioConv(1, 8, structure=2).double(), PairConv(1, 8, structure=1).double()
+    graphs = [renumbered(graph.edge_index, seed) for graph in (rook(), shrikhande()) for seed in range(3)]
+    for conv, least, most in ((trios, 1e-3, 1), (pairs, 0, 1e-12)):
+        rows = torch.stack([conv(torch.ones(16, 1).double(), edge_index) for edge_index in graphs])
+        alike = torch.cat([rows[:3] - rows[0, 0], rows[3:] - rows[3, 0]])  # each node of a graph is like any other
+        assert alike.abs().max() < 1e-12
+        assert least <= (rows[0, 0] - rows[3, 0]).abs().max() < most
 
 
 def test_the_documentation_counts_triangles():

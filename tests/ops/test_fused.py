@@ -47,6 +47,7 @@ def test_forms(form):
     ("cell", "reading", "layers", "workspace", "structure"),
     [
         ("lstm", Reading(), 2, PARALLEL, 1), ("gru", Reading("ring"), 1, BLOCKS, 2),
+        ("lstm", Reading("trio"), 2, PARALLEL, 2),
         ("srn", Reading(limit=3), 1, BLOCKS, 20), ("lstm", Reading("ring", 2), 1, SERIAL, 3),
     ],
 )  # fmt: skip

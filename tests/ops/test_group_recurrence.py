@@ -11,7 +11,7 @@ from pggnn.ops import group_recurrence
 from pggnn.ops.memory import MOST_BYTES, Pool
 from pggnn.ops.schedule import blocks
 from pggnn.ops.structure import step_codes
-from pggnn.orderings import FORMS, Reading
+from pggnn.orderings import FORMS, TOLD, Reading
 from pggnn.testing import random_graph
 
 HIDDEN = 5
@@ -85,8 +85,11 @@ def test_odd_graphs(form, degrees):
 @pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS, SERIAL])
 @pytest.mark.parametrize(
     ("cell", "form", "structure"),
-    [("lstm", "merged", 1), ("gru", "merged", 2), ("srn", "ring", 3), ("lstm", "ring", 12), ("srn-relu", "merged", 32)],
-)
+    [
+        ("lstm", "merged", 1), ("gru", "merged", 2), ("srn", "ring", 3), ("lstm", "ring", 12),
+        ("srn-relu", "merged", 32), ("lstm", "trio", 2), ("gru", "pair", 1),
+    ],
+)  # fmt: skip
 def test_structure(cell, form, structure, workspace):
     assert_matches_reference(Reading(form), cell, 2, workspace, structure=structure)
     assert_matches_reference(Reading(form, 3), cell, 1, workspace, torch.float, structure=structure)
@@ -103,7 +106,7 @@ def test_structure(cell, form, structure, workspace):
     structure=st.integers(0, 4),
 )
 def test_any_graph_reading_and_budget(degrees, form, limit, cell, layers, workspace, structure):
-    structure *= form in ("merged", "ring")
+    structure *= form in TOLD
     assert_matches_reference(
         Reading(form, limit), cell, layers, workspace, degrees=tuple(degrees), structure=structure
     )  # fmt: skip
@@ -113,7 +116,7 @@ def test_any_graph_reading_and_budget(degrees, form, limit, cell, layers, worksp
 @pytest.mark.parametrize("form", FORMS)
 def test_blocks_cover_each_sequence_once(form, most_rows):
     reading = Reading(form)
-    profile = torch.tensor([[400, 2], [7, 90], [3, 50], [2, 4], [1, 3], [0, 9]])
+    profile = torch.tensor([[40 if form == "trio" else 400, 2], [7, 90], [3, 50], [2, 4], [1, 3], [0, 9]])
     lengths = [reading.length(n) for n, nodes in profile.tolist() for _ in range(nodes * reading.count(n))]
     seen, rows = 0, 0
     for block in blocks(profile, reading, most_rows):

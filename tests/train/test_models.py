@@ -2,12 +2,12 @@ import pytest
 import torch
 
 from pggnn.data.schema import Schema
-from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv
+from pggnn.nn import ChainConv, PairConv, PGConv, TrioConv, TripletConv
 from pggnn.train.config import ModelConfig
 from pggnn.train.models import MODELS, build
 
 SCHEMA = Schema("node", "regression", features=5)
-KINDS = {"arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "chain": ChainConv}
+KINDS = {"arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "trios": TrioConv, "chain": ChainConv}
 
 
 @pytest.mark.parametrize("aggregation", KINDS)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 EXAMPLES = """  pggnn lab brec --quick --epochs 3                  # every tenth pair, on a CPU
   pggnn lab brec --numberings 1024 --device cuda --jobs 8
   pggnn lab brec --structure 1 --family Basic Regular
+  pggnn lab brec --aggregation trios --quick
   pggnn lab brec --model gin --family Basic
   pggnn lab brec --pairs 60 61 120-139
 
@@ -32,6 +33,11 @@ def add_command(commands: Any) -> None:
     network = sub.add_argument_group("network")
     network.add_argument("--model", choices=("pggnn", "gin", "gcn"), default="pggnn", help="(default: %(default)s)")
     network.add_argument(
+        "--aggregation", choices=("arrangements", "pairs", "trios"), default="arrangements",
+        help="what PG-GNN's RNN reads: arrangements of the neighbours, or ordered pairs or trios of them, whose sums "
+        "do not depend on the numbering (default: %(default)s)",
+    )  # fmt: skip
+    network.add_argument(
         "--structure", type=int, default=2, metavar="W",
         help="bits that PG-GNN is told at a step (default: %(default)s)",
     )  # fmt: skip
@@ -45,8 +51,8 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     network.add_argument(
         "--numberings", type=int, default=32, metavar="M",
-        help="PG-GNN's layers take the mean over so many random numberings of the neighbours: M times the work, 1/M "
-        "of the variance (default: %(default)s)",
+        help="layers that read arrangements take the mean over so many random numberings of the neighbours: M times "
+        "the work, 1/M of the variance (default: %(default)s)",
     )  # fmt: skip
     network.add_argument(
         "--most-steps", type=int, default=2**25, metavar="S",
@@ -82,12 +88,14 @@ def run(args: argparse.Namespace) -> None:
     dataset = BREC(args.data_root)
     families = [int(dataset[first].family) for first in range(0, len(dataset), 2)]
     pairs = choose(args.pairs, args.family, args.quick, families)
-    names = ("structure", "rnn_layers", "cell", "numberings") if args.model == "pggnn" else ()
+    if args.model != "pggnn" or args.aggregation != "arrangements":
+        args.numberings = 1
+    names = ("aggregation", "structure", "rnn_layers", "cell", "numberings") if args.model == "pggnn" else ()
     own = {name: getattr(args, name) for name in names}
     model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, **own)
     training = {name: getattr(args, name) for name in ("seed", "epochs", "lr", "margin", "most_steps")}
     protocol = Protocol(model, **training)
-    name = f"{args.model}-s{args.structure}" if args.model == "pggnn" else args.model
+    name = f"{args.model}-{args.aggregation}-s{args.structure}" if args.model == "pggnn" else args.model
     folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{args.numberings}-seed{args.seed}"
     results = Results(folder, protocol)
     results.run(pairs, protocol, args.data_root, args.device, args.jobs)

@@ -11,7 +11,7 @@ from torch_geometric.typing import OptPairTensor, OptTensor, Size
 from pggnn.cells import CELLS, LazyRecurrence, Recurrence
 from pggnn.ops import check_backend, group_recurrence
 from pggnn.ops.structure import MOST_BITS
-from pggnn.orderings import Form, Orderings, Reading, read
+from pggnn.orderings import TOLD, Form, Orderings, Reading, read
 from pggnn.plan import Plan
 
 
@@ -49,8 +49,8 @@ class SequenceConv(MessagePassing):
             raise ValueError(f"edge_dim must be None or at least 1, got {edge_dim}")
         if not 0 <= structure <= MOST_BITS:
             raise ValueError(f"structure must be a number of earlier neighbours, 0 to {MOST_BITS}, got {structure}")
-        if structure > 0 and reading.form not in ("merged", "ring"):
-            raise ValueError(f"structure is for PGConv: sequences of the form {reading.form!r} do not have it")
+        if structure > 0 and reading.form not in TOLD:
+            raise ValueError(f"structure is for sequences of the forms {', '.join(TOLD)}, got {reading.form!r}")
         neighbors, centers = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         if reading.reads_root and neighbors != centers:
             raise ValueError(

@@ -13,7 +13,7 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.norm import RowNorm, counting
-from pggnn.nn.variants import ChainConv, PairConv, TripletConv
+from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
@@ -21,7 +21,7 @@ Readout = Literal["sum", "mean"]
 Scores = Literal["all", "last"]
 READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
 AGGREGATIONS: dict[str, type[SequenceConv]] = {
-    "arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "chain": ChainConv,
+    "arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "trios": TrioConv, "chain": ChainConv,
 }  # fmt: skip
 
 
@@ -134,7 +134,7 @@ class PGGNN(Network):
         dropout: Dropout on the scores of each layer.
         rnn_layers: Stacked layers of each RNN.
         aggregation: ``"arrangements"`` for :class:`PGConv`, or one of the paper's variants: ``"pairs"``,
-            ``"triplets"``, ``"chain"``.
+            ``"triplets"``, ``"chain"``; or ``"trios"``.
         scores: ``"all"`` for the sum over all layers above, ``"last"`` for its last term alone.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
 

@@ -1,4 +1,4 @@
-"""The paper's other ways to read pairs of neighbours (its appendix on model variants), on the base of ``PGConv``."""
+"""Other sequences of neighbours, on the base of ``PGConv``: the paper's (its appendix on model variants), and trios."""
 
 from typing import Any
 
@@ -33,6 +33,23 @@ class TripletConv(SequenceConv):
 
     def __init__(self, in_channels: int, out_channels: int, **kwargs: Any) -> None:
         super().__init__(in_channels, out_channels, Reading("triplet"), **kwargs)
+
+
+class TrioConv(SequenceConv):
+    r"""Each ordered choice of three neighbours as a sequence of its own, which is beyond the paper:
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \sum_{i \neq j \neq k \neq i}
+        \mathrm{RNN}(\mathbf{x}_{u_i}, \mathbf{x}_{u_j}, \mathbf{x}_{u_k}) + \mathbf{W}_{\mathrm{root}} \mathbf{x}_v
+
+    Invariant to the neighbours' numbering. With ``structure=2`` it sees of every three neighbours who are adjacent, and
+    so all 4-cliques, where :class:`~pggnn.nn.PGConv` sees of some, which depend on the numbering: n³ sequences instead
+    of n. A node with one or two neighbours reads all orders of these. Arguments as in :class:`~pggnn.nn.PGConv`,
+    without ``orderings`` and ``root``.
+    """
+
+    def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, Reading("trio"), **kwargs)
 
 
 class ChainConv(SequenceConv):

@@ -18,6 +18,8 @@ def sequences(reading: Reading, n: int) -> list[list[int]]:
         return [[i, j] for i, j in permutations(range(n), 2)]
     if reading.form == "triplet":
         return [[i, j, ROOT] for i, j in permutations(range(n), 2)]
+    if reading.form == "trio":
+        return [[*trio] for trio in permutations(range(n), min(n, 3))] if n > 0 else []
     elements = list(group(n))
     if reading.limit is not None and len(elements) > reading.limit:
         elements = [elements[i * len(elements) // reading.limit] for i in range(reading.limit)]
@@ -31,7 +33,7 @@ def sequences(reading: Reading, n: int) -> list[list[int]]:
 
 def told_slots(reading: Reading, sequence: list[int]) -> list[int]:
     """The neighbour that the bits of each step are about, see :meth:`Reading.told_pair`."""
-    if reading.form == "ring":
+    if reading.form != "merged":
         return sequence
     closes = len(sequence) % 2 == 1
     return [*sequence[:-1], sequence[1] if closes else ROOT]

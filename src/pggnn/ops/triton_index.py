@@ -57,8 +57,17 @@ def length(n, FORM: tl.constexpr, LIMIT: tl.constexpr):
         return (n + 1) * elements(n, LIMIT)
     elif FORM == "pair":
         return n * 0 + 2
+    elif FORM == "trio":
+        return tl.minimum(n, 3)
     else:
         return n * 0 + 3
+
+
+@triton.jit
+def trio(a, b, c, n):
+    """The number of the trio of these neighbours, of which those that n has no room for do not matter."""
+    b, c = tl.where(n < 2, 0, b - (b > a)), tl.where(n < 3, 0, c - (c > a) - (c > b))
+    return (a * tl.maximum(n - 1, 1) + b) * tl.maximum(n - 2, 1) + c
 
 
 @triton.jit
@@ -73,6 +82,15 @@ def slot_read(i, t, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
         turn = t // (n + 1)
         place = t - turn * (n + 1)
         return slot(element(turn, n, LIMIT), tl.where(place < n, place, 0), n)
+    elif FORM == "trio":
+        third = tl.maximum(n - 2, 1)
+        a = i // (third * tl.maximum(n - 1, 1))
+        b = i // third % tl.maximum(n - 1, 1)
+        b = b + (b >= a)
+        c = i % third
+        c = c + (c >= tl.minimum(a, b))
+        c = c + (c >= tl.maximum(a, b))
+        return tl.where(t == 2, c, tl.where(t == 1, b, a))
     else:
         others = tl.maximum(n - 1, 1)
         first = i // others
@@ -90,6 +108,8 @@ def readings(j, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
         return tl.where(j < n, elements(n, LIMIT), 0)
     elif (FORM == "ring") | (FORM == "chain"):
         return tl.where(j < n, 2 * elements(n, LIMIT), 0)
+    elif FORM == "trio":
+        return tl.where(j < n, tl.minimum(n, 3) * tl.maximum(n - 1, 1) * tl.maximum(n - 2, 1), 0)
     else:
         center = (n * (n - 1)) if FORM == "triplet" else 0
         return tl.where(j < n, 2 * (n - 1), center)
@@ -119,6 +139,17 @@ def reading(q, j, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
             return turn * 0, turn * (n + 1) + at, reads
         else:
             return turn, at, reads
+    elif FORM == "trio":
+        steps = tl.maximum(tl.minimum(n, 3), 1)
+        third = tl.maximum(n - 2, 1)
+        t = q % steps
+        x = q // steps // third
+        x = x + (x >= j)
+        y = q // steps % third
+        y = y + (y >= tl.minimum(j, x))
+        y = y + (y >= tl.maximum(j, x))
+        i = tl.where(t == 0, trio(j, x, y, n), tl.where(t == 1, trio(x, j, y, n), trio(x, y, j, n)))
+        return i, t, q >= 0
     else:
         others = tl.maximum(n - 1, 1)
         other = q // 2

@@ -46,9 +46,9 @@ class ModelConfig:
     init: Literal["glorot", "torch", "tally"] = "glorot"
     """How the weights start: as the paper's appendix says; uniform within ±1/√width, as its authors' code has it; or
     with LSTMs that sum up what they are told, and all else as before (:func:`pggnn.nn.init.tally_init`)."""
-    aggregation: Literal["arrangements", "pairs", "triplets", "chain"] = "arrangements"
+    aggregation: Literal["arrangements", "pairs", "triplets", "trios", "chain"] = "arrangements"
     """PG-GNN: what its RNN reads: arrangements of the neighbours; or, as the paper's variants, ordered pairs of them;
-    pairs with the centre after them; the arrangements of the group as one long sequence."""
+    pairs with the centre after them; the arrangements of the group as one long sequence; or ordered trios of them."""
     orderings: Choice | int = "group"
     """PG-GNN: arrangements of neighbours it reads: the whole group, a single one, K of the group, or a random one."""
     cell: Literal["lstm", "gru", "srn"] = "lstm"
