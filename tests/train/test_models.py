@@ -35,6 +35,6 @@ def test_what_a_variant_does_not_have_is_refused():
     for options in ({"orderings": "single"}, {"orderings": 2}, {"root": "linear"}):
         with pytest.raises(ValueError, match="pairs has no choice of orderings and root"):
             build(ModelConfig(aggregation="pairs", **options), SCHEMA)
-    with pytest.raises(ValueError, match="structure is for PGConv"):
+    with pytest.raises(ValueError, match="structure is for sequences of the forms"):
         build(ModelConfig(aggregation="chain", structure=1), SCHEMA)
     assert ModelConfig("gin").reads == ""
