@@ -9,9 +9,9 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from pggnn import Plan
 from pggnn.baselines import GIN, RGIN, RP, SAGE, rp
-from pggnn.baselines.rp import permute, permute_columns
 from pggnn.baselines.sage import SampledLSTM
 from pggnn.data.counting import erdos_renyi
+from pggnn.nn.labels import permute, permute_columns
 
 MODELS = [SAGE, RGIN, RP]
 

@@ -1,9 +1,12 @@
 import pytest
 import torch
+from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from pggnn import PGGNN, Plan
+from pggnn.data.counting import erdos_renyi
 from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv, tally_init, torch_init
+from pggnn.nn.model import Network
 from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph
 
 NODES = len(DEGREES)
@@ -77,6 +80,23 @@ def test_variants_stand_in_the_same_frame(aggregation, variant):
     deeper = torch.relu(model.norms[1](model.convs[1](h, edge_index)))
     expected = model.scores[0](x) + model.scores[1](h) + model.scores[2](deeper)
     torch.testing.assert_close(model(x, edge_index), expected)
+
+
+def test_labels_change_places():
+    """In training each graph is relabelled once; otherwise scores are the mean over relabellings, whatever the labels
+    were."""
+    graphs = Batch.from_data_list(erdos_renyi(2, 6, 0.5))
+    model = PGGNN(6, 8, 1, num_layers=1, level="node", relabellings=200)
+    model.train()
+    assert not torch.equal(model(graphs.x, graphs.edge_index, graphs.batch), model(graphs.x, graphs.edge_index))
+    model.eval()
+    mean = model(graphs.x, graphs.edge_index, graphs.batch)
+    columns = graphs.x[:, torch.randperm(6)]
+    spread = [Network.forward(model, x, graphs.edge_index, graphs.batch) for x in (graphs.x, columns)]
+    again = model(columns, graphs.edge_index, graphs.batch)
+    assert (mean - again).abs().mean() < 0.3 * (spread[0] - spread[1]).abs().mean()
+    with pytest.raises(ValueError, match="relabellings must be 0 or more, got -1"):
+        PGGNN(6, 8, 1, relabellings=-1)
 
 
 def test_dropout_acts_on_the_scores():

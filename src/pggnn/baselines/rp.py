@@ -7,6 +7,7 @@ from torch import Tensor
 from torch_geometric.typing import OptTensor
 
 from pggnn.baselines.gin import GIN
+from pggnn.nn.labels import permute, permute_columns
 from pggnn.plan import Plan
 
 BESIDE = ("features", "rows", "nothing")
@@ -70,27 +71,3 @@ class RP(GIN):
                 told.insert(0, permute_columns(x, graph, number) if self.beside == "rows" else x)
             scores.append(super().forward(torch.cat(told, dim=-1), plan, batch, *args, **kwargs))
         return torch.stack(scores).mean(0)
-
-
-def permute(batch: Tensor) -> Tensor:
-    """A uniformly random numbering, from 0, of the nodes of each graph. No host synchronisation."""
-    shuffle = torch.rand_like(batch, dtype=torch.double).argsort()
-    graph, by_graph = torch.sort(batch[shuffle], stable=True)
-    rank = torch.arange(len(batch), device=batch.device) - torch.searchsorted(graph, graph)
-    return torch.empty_like(batch).index_copy(0, shuffle[by_graph], rank)
-
-
-def permute_columns(x: Tensor, batch: Tensor, number: Tensor) -> Tensor:
-    """Rows of adjacency matrices with their columns in the order of the nodes' new numbers. No host synchronisation.
-
-    Args:
-        x: ``[N, F]`` rows; column ``j`` stands for the ``j``-th node of the row's graph, if it has so many.
-        batch: ``[N]`` graph of each node.
-        number: ``[N]`` new number of each node, as :func:`permute` draws them.
-    """
-    graph, by_graph = torch.sort(batch, stable=True)
-    first, end = (torch.searchsorted(graph, batch, right=right).unsqueeze(-1) for right in (False, True))
-    column = torch.arange(x.size(1), device=x.device)
-    node = by_graph[(first + column).clamp(max=x.size(0) - 1)]
-    last = x.size(0) + column
-    return x.gather(1, torch.where(first + column < end, number[node], last).argsort(dim=1))

@@ -12,6 +12,7 @@ from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.typing import OptTensor
 
 from pggnn.nn.conv import PGConv, SequenceConv
+from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import RowNorm, counting
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.plan import Plan
@@ -136,6 +137,9 @@ class PGGNN(Network):
         aggregation: ``"arrangements"`` for :class:`PGConv`, or one of the paper's variants: ``"pairs"``,
             ``"triplets"``, ``"chain"``; or ``"trios"``.
         scores: ``"all"`` for the sum over all layers above, ``"last"`` for its last term alone.
+        relabellings: For features that are rows of the adjacency matrix: label the nodes of each graph afresh in each
+            training step, so that their columns change places, and score by the mean over so many other labels. Nothing
+            that depends on the labels is then learnt by heart. 0 leaves them as they are.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
 
     Shapes:
@@ -158,11 +162,29 @@ class PGGNN(Network):
         flow: str = "source_to_target",
         aggregation: str = "arrangements",
         scores: Scores = "all",
+        relabellings: int = 0,
         **kwargs: Any,
     ) -> None:
+        if relabellings < 0:
+            raise ValueError(f"relabellings must be 0 or more, got {relabellings}")
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation must be one of {', '.join(map(repr, AGGREGATIONS))}, got {aggregation!r}")
         layer: Any = AGGREGATIONS[aggregation]
         widths = [in_channels, *[hidden_channels] * num_layers]
         convs = [layer(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs) for width in widths[:-1]]
         super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores)
+        self.relabellings = relabellings
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor | Plan, batch: OptTensor = None, *args: Any, **kwargs: Any
+    ) -> Tensor:
+        """Scores each graph or node; arguments as in :class:`Network`."""
+        if self.relabellings == 0:
+            return super().forward(x, edge_index, batch, *args, **kwargs)
+        plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
+        graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
+        scores = []
+        for _ in range(1 if self.training else self.relabellings):
+            rows = permute_columns(x, graph, permute(graph))
+            scores.append(super().forward(rows, plan, batch, *args, **kwargs))
+        return torch.stack(scores).mean(0)

@@ -75,6 +75,7 @@ TABLES: dict[str, Table] = {
         {
             "PG-GNN (group)": Row(GROUP),
             "PG-GNN (single)": Row(SINGLE),
+            "PG-GNN (best)": Row(config=BEST, quick=False),
             "GIN": Row(("--model.name", "gin", *COUNTING_RIVAL), "GIN"),
             "GCN": Row(COUNTING_GCN, "GCN"),
             "GraphSAGE": Row(COUNTING_SAGE, "SAGE"),
@@ -84,7 +85,11 @@ TABLES: dict[str, Table] = {
         },
         COUNTING_QUICK,
         None,
-        ("Published graphs and splits; test at the best validation epoch; each epoch is ⌈N/batch⌉ draws.",),
+        (
+            "Published graphs and splits; test at the best validation epoch; each epoch is ⌈N/batch⌉ draws.",
+            "Best: beyond the paper's protocol, by what validation showed: nodes are labelled afresh in each training "
+            "step, answers are means over 8 relabellings, and the learning rate falls along a cosine.",
+        ),
     ),
     "table3": Table(
         "Graph classification on TUDataset: accuracy",

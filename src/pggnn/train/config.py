@@ -65,6 +65,9 @@ class ModelConfig:
     """PG-GNN: tells the RNN which of so many neighbours read before are adjacent to this one."""
     numberings: int = 1
     """PG-GNN: each layer takes the mean over so many fresh random numberings of the neighbours."""
+    relabellings: int = 0
+    """PG-GNN on rows of the adjacency matrix: labels nodes afresh in each training step, and answers with the mean over
+    so many other labels; 0 leaves them as they are."""
     weighting: Literal["symmetric", "mean"] = "symmetric"
     """GCN: neighbours weigh by the roots of degrees, as in its paper, or all the same, as in Kipf's later code."""
     beside: Literal["features", "rows", "nothing"] = "features"
@@ -159,7 +162,7 @@ LEAST = {
     "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.orderings": 1, "model.rnn_layers": 1,
     "model.max_degree": 1, "optim.batch_size": 1, "optim.steps": 1, "optim.epochs": 1, "optim.patience": 0,
     "optim.every": 1, "protocol.folds": 2, "run.jobs": 0, "run.threads": 0, "model.structure": 0,
-    "optim.warmup": 0,
+    "optim.warmup": 0, "model.relabellings": 0, "model.numberings": 1,
 }  # fmt: skip
 """Smallest value of each whole number."""
 Range = tuple[str, Callable[[float], bool]]

@@ -18,7 +18,9 @@ MODELS: dict[str, Callable[..., Network]] = {
     "pggnn": PGGNN, "gin": GIN, "gcn": GCN, "sage": SAGE, "rgin": RGIN, "rp": RP, "lrp": LRP,
 }  # fmt: skip
 OWN = {
-    "pggnn": ["aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure", "numberings"],
+    "pggnn": [
+        "aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure", "numberings", "relabellings",
+    ],
     "gcn": ["weighting"], "rp": ["beside"], "sage": ["replace"],
 }  # fmt: skip
 """Options of the config that only this network has, by their names there and here."""
