@@ -132,6 +132,20 @@ def distance(network: Network, batches: Iterable[Part]) -> float:
     return float(mean @ torch.linalg.pinv(spread + rounding, hermitian=True) @ mean)
 
 
+def settle(network: Network, batches: Iterable[Part]) -> None:
+    """Has batch normalisation take the statistics of these batches as they are, for evaluation: a few steps of training
+    leave those it keeps far from them, and with them the bend of each ReLU."""
+    norms = [module for module in network.modules() if isinstance(module, torch.nn.BatchNorm1d)]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the mean over all batches
+    network.train()
+    with torch.no_grad():
+        for part in batches:
+            outputs(network, part)
+    network.eval()
+
+
 def fresh_network(protocol: Protocol, steps: int = 1) -> Network:
     """What is trained on a pair whose batches have so many steps in one numbering."""
     numberings = max(1, min(protocol.model.numberings, protocol.most_steps // steps))
@@ -169,7 +183,7 @@ def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -
             losses.append(cost.detach() * part.graphs)
         history.append(float(torch.stack(losses).sum()) / (2 * protocol.copies))
         scheduler.step(history[-1])
-    network.eval()
+    settle(network, training)
     family = FAMILIES[int(dataset[2 * pair].family)]
     found = distance(network, training), distance(network, checking)
     seconds = round(time.perf_counter() - began, 2)
