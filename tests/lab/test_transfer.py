@@ -10,7 +10,7 @@ from pggnn.data.counting import TASKS
 from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage
 from pggnn.lab import transfer
-from pggnn.lab.transfer import CASES, DRAW, Budget, choose, draw_caves, draw_geometric, draw_sets, run
+from pggnn.lab.transfer import CASES, DRAW, TESTED, Budget, choose, draw_caves, draw_geometric, draw_sets, run
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import ModelConfig
 from pggnn.train.loop import BEST, LAST, Parts, Training
@@ -27,8 +27,8 @@ def test_the_table_has_all_rows(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(transfer, "QUICK", TINY)
     assert main(["lab", "transfer", "--quick", "--out", str(tmp_path)]) == 0
     rows = json.loads((tmp_path / "sparse.json").read_text())
-    assert [(row["task"], row["features"], row["structure"], row["tested_on"]) for row in rows] == [
-        (*case, test) for case in CASES["sparse"] for test in TESTS
+    assert [(row["task"], row["features"], row["structure"], row["numberings"], row["tested_on"]) for row in rows] == [
+        (*case, numberings, test) for case in CASES["sparse"] for numberings in TESTED[case[-1]] for test in TESTS
     ]
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 1 + len(rows) + 3
@@ -36,7 +36,7 @@ def test_the_table_has_all_rows(tmp_path, monkeypatch, capsys):
         assert line.split()[-4:] == [f"{row[key]:.4f}" for key in ("error", "error_where", "mean")] + [
             str(row["largest"])
         ]
-    first = list(run(TINY, 0, tmp_path / "again", lambda name: Silence()))
+    first = list(run(TINY, 0, tmp_path / "again", lambda name, epochs: Silence()))
     assert [row.error for row in first] == [row["error"] for row in rows]
 
 
@@ -45,8 +45,8 @@ def test_several_seeds_and_clustered_graphs(tmp_path, monkeypatch, capsys):
     command = ["lab", "transfer", "--clustered", "--quick", "--seeds", "0", "3", "--out", str(tmp_path)]
     assert main(command) == 0
     rows = json.loads((tmp_path / "clustered.json").read_text())
-    assert [(row["seed"], row["structure"], row["tested_on"]) for row in rows] == [
-        (seed, structure, test) for seed in (0, 3) for _, _, structure in CASES["clustered"] for test in CLUSTERED
+    assert [(row["seed"], row["numberings"], row["tested_on"]) for row in rows] == [
+        (seed, numberings, test) for seed in (0, 3) for numberings in TESTED[2] for test in CLUSTERED
     ]
     printed = capsys.readouterr().out
     assert "graphs of 10 nodes (p = 0.5)" in printed
@@ -127,6 +127,30 @@ def test_validation_chooses_the_weights(tmp_path, monkeypatch):
     assert (best.state["epoch"], last.state["epoch"]) == (1, 3)
     assert all(torch.equal(weights[name], value) for name, value in best.weights.items())
     assert not all(torch.equal(weights[name], value) for name, value in last.weights.items())
+
+
+def test_each_stage_goes_on_from_the_one_before(tmp_path, monkeypatch):
+    graphs, numbers = draw_sets(TINY, seed=0)
+    parts = Parts(numbers["train"], numbers["val"], numbers["10 nodes"])
+    began, told, original = [], [], Training.run
+
+    def begin(self, watch):
+        weights = {name: value.clone() for name, value in self.network.state_dict().items()}
+        began.append((self.config.model.numberings, self.config.optim.lr, weights))
+        return original(self, watch)
+
+    def watch(name, epochs):
+        told.append((name, epochs))
+        return Silence()
+
+    monkeypatch.setattr(Training, "run", begin)
+    cliques = choose(graphs, "cliques", "constant")
+    training = transfer.train_stages(cliques, parts, MODEL, 4, 0, tmp_path / "two", watch)
+    assert told == [("two-2", 4), ("two-8", 1)]
+    assert [stage[:2] for stage in began] == [(2, 0.01), (8, 0.0025)]
+    before, after = Checkpoint.load(tmp_path / "two-2" / BEST).weights, training.network.state_dict()
+    assert all(torch.equal(before[name], value) for name, value in began[1][2].items())
+    assert not all(torch.equal(before[name], value) for name, value in after.items())
 
 
 def test_bad_input_is_refused(tmp_path, capsys):

@@ -4,6 +4,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
@@ -69,13 +70,9 @@ def show_transfer(args: argparse.Namespace) -> None:
     experiment = "clustered" if args.clustered else "sparse"
     budget = QUICK if args.quick else BUDGETS[experiment]
     with Bars(Console(stderr=True), "MAE") as bars:
-        found = [
-            row
-            for seed in args.seeds
-            for row in run(budget, seed, args.out, lambda name: bars.add(name, budget.epochs), experiment)
-        ]
+        found = [row for seed in args.seeds for row in run(budget, seed, args.out, bars.add, experiment)]
     _keep(found, args.out / f"{experiment}.json")
-    print_table(transfer_table(found), right={2, 4, 5, 6, 7})
+    print_table(transfer_table(found), right={2, 3, 5, 6, 7, 8})
     p, several = DENSE if args.clustered else PROBABILITY, len(args.seeds) > 1
     print(
         f"\nTrained on {budget.graphs:,} graphs of {NODES} nodes (p = {p}), tested on {budget.tests} of each kind; "
@@ -87,11 +84,11 @@ def show_transfer(args: argparse.Namespace) -> None:
 def transfer_table(found: Sequence["transfer.Row"]) -> list[Sequence[str]]:
     """A line for each network and kind of test graphs, over all seeds."""
     rows: list[Sequence[str]] = [
-        ("task", "features", "structure", "test graphs", "MAE", "where > 0", "mean count", "largest")
+        ("task", "features", "structure", "numberings", "test graphs", "MAE", "where > 0", "mean count", "largest")
     ]
-    kinds = dict.fromkeys((row.task, row.features, row.structure, row.tested_on) for row in found)
-    for kind in kinds:
-        here = [row for row in found if (row.task, row.features, row.structure, row.tested_on) == kind]
+    kind_of = attrgetter("task", "features", "structure", "numberings", "tested_on")
+    for kind in dict.fromkeys(map(kind_of, found)):
+        here = [row for row in found if kind_of(row) == kind]
         figures = (_spread([getattr(row, name) for row in here]) for name in ("error", "error_where"))
         mean, largest = fmean(row.mean for row in here), max(row.largest for row in here)
         rows.append((*map(str, kind), *figures, f"{mean:.4f}", str(largest)))
