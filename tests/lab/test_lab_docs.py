@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pggnn.cli import main
-from pggnn.lab.transfer import CASES
+from pggnn.lab.transfer import CASES, TESTED
 
 TEXT = (Path(__file__).parents[2] / "docs" / "lab.md").read_text()
 SHOWN = dict(re.findall(r"```\n\$ pggnn (.*?)\n(.*?)```", TEXT, re.DOTALL))
@@ -29,7 +29,11 @@ def test_the_code_runs(capsys):
 def test_slow_commands_are_shown_and_pictures_exist():
     assert set(SLOW) < set(SHOWN)
     assert SHOWN["lab theorems"].count("pass  ") == 7
-    shown = [line.replace("adjacency rows", "rows").split()[:3] for line in SHOWN["lab transfer"].splitlines()[1:-3]]
-    assert shown[::6] == [[task, features.split()[-1], str(bits)] for task, features, bits in CASES["sparse"]]
+    shown = [line.replace("adjacency rows", "rows").split()[:4] for line in SHOWN["lab transfer"].splitlines()[1:-3]]
+    assert shown[::6] == [
+        [task, features.split()[-1], str(bits), str(numberings)]
+        for task, features, bits in CASES["sparse"]
+        for numberings in TESTED[bits]
+    ]
     for path in re.findall(r"\]\((?!https?:)([^)]+)\)", TEXT):
         assert (Path(__file__).parents[2] / "docs" / path.partition("#")[0]).exists(), path
