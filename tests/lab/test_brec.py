@@ -77,6 +77,31 @@ def test_batches_hold_both_graphs_by_turns():
     torch.testing.assert_close(second[0], whole[1])
 
 
+def test_norms_take_the_statistics_of_the_batches():
+    """In evaluation, rows of the batches then have mean 0 and deviation 1 behind batch normalisation."""
+    made = parts(
+        [(rook().edge_index, 16), (cycle(6).edge_index, 6)], Protocol(), torch.Generator(), torch.device("cpu")
+    )
+    network = build(ModelConfig(hidden=8, layers=1, structure=1), Schema("graph", "regression", 4, 1))
+    comparison.settle(network, made)
+    rows: list[torch.Tensor] = []
+    network.norms[0].register_forward_hook(lambda module, args, out: rows.append(out))
+    for part in made:
+        outputs(network, part)
+    normalised = torch.cat(rows)
+    assert not network.training
+    assert normalised.mean(0).abs().max() < 1e-5
+    assert (normalised.std(0) - 1).abs().max() < 0.05
+
+
+def test_trios_tell_apart_what_arrangements_leave_to_the_numbering(root):
+    dataset = BREC(root)
+    trios = ModelConfig(hidden=8, layers=1, cell="srn", rnn_layers=1, structure=2, aggregation="trios")
+    found = [compare(pair, dataset, Protocol(trios, epochs=1)) for pair in range(3)]
+    assert [outcome.apart for outcome in found] == [True, True, False]
+    assert found[1].distance > 1e3 and all(outcome.reliable for outcome in found)
+
+
 def test_fewer_numberings_where_degrees_are_large():
     made = parts([(rook().edge_index, 16)] * 2, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))
     steps = comparison.steps_of(made[0].plan)

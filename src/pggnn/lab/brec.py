@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """  pggnn lab brec --quick --epochs 3                  # every tenth pair, on a CPU
   pggnn lab brec --numberings 1024 --device cuda --jobs 8
+  pggnn lab brec --aggregation trios --device cuda --jobs 6
   pggnn lab brec --structure 1 --family Basic Regular
-  pggnn lab brec --aggregation trios --quick
   pggnn lab brec --model gin --family Basic
   pggnn lab brec --pairs 60 61 120-139
 
