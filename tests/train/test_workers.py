@@ -37,16 +37,16 @@ def test_each_training_says_why_it_fails_and_the_process_takes_the_next(workers,
 
 def test_two_at_once_have_a_process_each(workers, tmp_path):
     first, second = (fail(workers, tmp_path, name) for name in ("nowhere", "elsewhere"))
-    assert workers._given[first].pid != workers._given[second].pid
+    assert workers._given[first].process.pid != workers._given[second].process.pid
     assert code(workers, first) == code(workers, second) == 1
 
 
 def test_a_process_that_is_killed_ends_its_training_and_is_given_no_other(workers, tmp_path):
     first = fail(workers, tmp_path, "nowhere")
-    os.kill(workers._given[first].pid, signal.SIGKILL)
+    os.kill(workers._given[first].process.pid, signal.SIGKILL)
     assert code(workers, first) == -signal.SIGKILL
     assert code(workers, fail(workers, tmp_path, "elsewhere")) == 1
-    killed = workers._given[1]
+    killed = workers._given[1].process
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
     assert code(workers, fail(workers, tmp_path, "nowhere")) == 1
@@ -56,4 +56,4 @@ def test_an_error_that_nobody_foresaw_ends_the_process(workers, tmp_path):
     number = workers.start(["too", "few"], tmp_path / "errors.txt")
     assert code(workers, number) == 1
     assert "TypeError" in (tmp_path / "errors.txt").read_text()
-    assert workers._given[number].wait(20) == 1
+    assert workers._given[number].process.wait(20) == 1

@@ -5,12 +5,48 @@ start.
 """
 
 import json
-import select
 import subprocess
 import sys
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
-Worker = subprocess.Popen[bytes]
+
+class Worker:
+    """A process of :mod:`pggnn.train.worker`, and what it has answered."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "pggnn.train.worker"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self._answers: SimpleQueue[int] = SimpleQueue()
+        self._listener = Thread(target=self._listen, daemon=True)  # pipes can be waited for in this way everywhere
+        self._listener.start()
+
+    def give(self, words: list[str]) -> None:
+        """Has it train."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(words).encode() + b"\n")
+
+    def answer(self) -> int | None:
+        """The exit code of what it was given, or its own if it has ended; None while it trains."""
+        ended = self.process.poll()
+        if ended is not None:
+            self._listener.join()
+        return ended if self._answers.empty() else self._answers.get()
+
+    def close(self) -> None:
+        """Ends it, whatever it does."""
+        self.process.terminate()
+        self.process.wait()
+        self._listener.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._answers.put(int(line))
 
 
 class Workers:
@@ -25,39 +61,23 @@ class Workers:
         """Has :func:`pggnn.train.worker.run` run with these arguments; what it says goes to a file. Returns its
         number."""
         errors.write_text("")
-        self._idle = [worker for worker in self._idle if worker.poll() is None]
-        worker = self._idle.pop() if self._idle else _new()
+        self._idle = [worker for worker in self._idle if worker.process.poll() is None]
+        worker = self._idle.pop() if self._idle else Worker()
         self._given.append(worker)
-        assert worker.stdin is not None
-        worker.stdin.write(json.dumps([str(errors), *arguments]).encode() + b"\n")
+        worker.give([str(errors), *arguments])
         return len(self._given) - 1
 
     def code(self, number: int) -> int | None:
         """Its exit code, negative for a signal, or None while it runs."""
         if number not in self._codes:
             worker = self._given[number]
-            ended = worker.poll()  # asked first: what it said before its end is there by now
-            assert worker.stdout is not None
-            said = worker.stdout.readline() if select.select([worker.stdout], [], [], 0)[0] else b""
-            if said:
-                self._codes[number] = int(said)
+            answer = worker.answer()
+            if answer is not None:
+                self._codes[number] = answer
                 self._idle.append(worker)
-            elif ended is not None:
-                self._codes[number] = ended
         return self._codes.get(number)
 
     def close(self) -> None:
         """Ends all of them, also those that still train."""
-        workers = set(self._given)
-        for worker in workers:
-            worker.terminate()
-        for worker in workers:
-            worker.wait()
-            for pipe in (worker.stdin, worker.stdout):
-                assert pipe is not None
-                pipe.close()
-
-
-def _new() -> Worker:
-    command = [sys.executable, "-m", "pggnn.train.worker"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        for worker in set(self._given):
+            worker.close()
