@@ -9,8 +9,9 @@ import pytest
 from pggnn.train.workers import Workers
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def workers():
+    """For all tests here: a process takes seconds to start."""
     made = Workers()
     yield made
     made.close()
@@ -27,6 +28,10 @@ def fail(workers, path, name):
     return workers.start([str(path / name), "0", "None", "new", "inf"], path / f"{name}.txt")
 
 
+def process_of(workers, number):
+    return workers._given[number].process
+
+
 def test_each_training_says_why_it_fails_and_the_process_takes_the_next(workers, tmp_path):
     for name in ("nowhere", "elsewhere"):
         assert code(workers, fail(workers, tmp_path, name)) == 1
@@ -37,23 +42,29 @@ def test_each_training_says_why_it_fails_and_the_process_takes_the_next(workers,
 
 def test_two_at_once_have_a_process_each(workers, tmp_path):
     first, second = (fail(workers, tmp_path, name) for name in ("nowhere", "elsewhere"))
-    assert workers._given[first].process.pid != workers._given[second].process.pid
+    assert process_of(workers, first).pid != process_of(workers, second).pid
     assert code(workers, first) == code(workers, second) == 1
 
 
-def test_a_process_that_is_killed_ends_its_training_and_is_given_no_other(workers, tmp_path):
-    first = fail(workers, tmp_path, "nowhere")
-    os.kill(workers._given[first].process.pid, signal.SIGKILL)
-    assert code(workers, first) == -signal.SIGKILL
-    assert code(workers, fail(workers, tmp_path, "elsewhere")) == 1
-    killed = workers._given[1].process
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    assert code(workers, fail(workers, tmp_path, "nowhere")) == 1
+def test_a_process_that_is_killed_is_given_nothing_any_more(workers, tmp_path):
+    first, second = (fail(workers, tmp_path, name) for name in ("nowhere", "elsewhere"))
+    assert code(workers, first) == 1
+    os.kill(process_of(workers, first).pid, signal.SIGKILL)
+    process_of(workers, first).wait()
+    assert code(workers, second) == 1
+    third = fail(workers, tmp_path, "nowhere")
+    assert process_of(workers, third) is process_of(workers, second)
+    assert code(workers, third) == 1
 
 
 def test_an_error_that_nobody_foresaw_ends_the_process(workers, tmp_path):
     number = workers.start(["too", "few"], tmp_path / "errors.txt")
     assert code(workers, number) == 1
     assert "TypeError" in (tmp_path / "errors.txt").read_text()
-    assert workers._given[number].process.wait(20) == 1
+    assert process_of(workers, number).wait(20) == 1
+
+
+def test_a_process_that_is_killed_ends_its_training(workers, tmp_path):
+    number = fail(workers, tmp_path, "nowhere")
+    os.kill(process_of(workers, number).pid, signal.SIGKILL)
+    assert code(workers, number) == -signal.SIGKILL
