@@ -52,7 +52,7 @@ def test_forms(form):
     ],
 )  # fmt: skip
 def test_structure(cell, reading, layers, workspace, structure):
-    degrees = DEGREES if workspace > 0 else (0, 1, 3, 4)
+    degrees = DEGREES if workspace > 0 and reading.form != "trio" else (0, 1, 3, 4)
     assert_matches_reference(
         reading, cell, layers, workspace, torch.float, degrees, backend="triton", structure=structure
     )  # fmt: skip
@@ -233,6 +233,8 @@ def test_what_it_cannot_do_is_refused(hidden, dtype, reason):
 )
 def test_chunks_cover_each_tile_once(profile, form, most_rows, wave):
     reading, block = Reading(form), 16
+    if form == "trio":  # n³ sequences
+        profile = {n % 8: nodes for n, nodes in profile.items()}
     extent = Extent(torch.tensor(sorted(profile.items(), reverse=True)), reading, block)
     lengths = [reading.length(n) for n in sorted(profile, reverse=True) for _ in range(profile[n] * reading.count(n))]
     assert extent.sequences == len(lengths)
