@@ -75,6 +75,10 @@ class Reading:
             return n - (n - 3) * (n > 3)
         return n * 0 + (2 if self.form == "pair" else 3)
 
+    def steps(self, profile: Any) -> int:
+        """How many steps all sequences of a graph have together, given its :attr:`pggnn.plan.Plan.profile`."""
+        return sum(nodes * self.count(n) * self.length(n) for n, nodes in profile.tolist())
+
     def scale(self, n: Any) -> Any:
         """What the sum over the sequences is multiplied by."""
         return order(n) / self.elements(n) if self.rescale else n * 0 + 1

@@ -11,6 +11,7 @@ from pggnn.data.graph6 import encode
 from pggnn.data.schema import Schema
 from pggnn.lab import brec, comparison
 from pggnn.lab.comparison import Outcome, Part, Protocol, compare, distance, outputs, parts, relabelled
+from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
 from pggnn.train.models import build
@@ -104,7 +105,7 @@ def test_trios_tell_apart_what_arrangements_leave_to_the_numbering(root):
 
 def test_fewer_numberings_where_degrees_are_large():
     made = parts([(rook().edge_index, 16)] * 2, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))
-    steps = comparison.steps_of(made[0].plan)
+    steps = Reading().steps(made[0].plan.profile)
     assert steps == 16 * 16 * 6 * 8  # graphs, nodes, arrangements, steps of each
     for most, expected in ((steps // 2, 1), (3 * steps, 3), (3 * steps - 1, 2), (100 * steps, 5)):
         protocol = Protocol(ModelConfig(hidden=8, structure=2, numberings=5), most_steps=most)

@@ -9,7 +9,8 @@ from pggnn.data.counting import TASKS, generate
 from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage
 from pggnn.lab import sensitivity
-from pggnn.lab.sensitivity import Budget, adjacency_rows, measure, relabelled, renumbered
+from pggnn.lab.sensitivity import Budget, measure, relabelled, renumbered
+from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import ModelConfig
 from pggnn.train.models import Scorer, build
 from pggnn.train.options import parse

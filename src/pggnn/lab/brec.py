@@ -88,15 +88,14 @@ def run(args: argparse.Namespace) -> None:
     dataset = BREC(args.data_root)
     families = [int(dataset[first].family) for first in range(0, len(dataset), 2)]
     pairs = choose(args.pairs, args.family, args.quick, families)
-    if args.model != "pggnn" or args.aggregation != "arrangements":
-        args.numberings = 1
-    names = ("aggregation", "structure", "rnn_layers", "cell", "numberings") if args.model == "pggnn" else ()
+    numberings = args.numberings if args.model == "pggnn" and args.aggregation == "arrangements" else 1
+    names = ("aggregation", "structure", "rnn_layers", "cell") if args.model == "pggnn" else ()
     own = {name: getattr(args, name) for name in names}
-    model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, **own)
+    model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, numberings=numberings, **own)
     training = {name: getattr(args, name) for name in ("seed", "epochs", "lr", "margin", "most_steps")}
     protocol = Protocol(model, **training)
     name = f"{args.model}-{args.aggregation}-s{args.structure}" if args.model == "pggnn" else args.model
-    folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{args.numberings}-seed{args.seed}"
+    folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{numberings}-seed{args.seed}"
     results = Results(folder, protocol)
     results.run(pairs, protocol, args.data_root, args.device, args.jobs)
     done = results.read()

@@ -153,12 +153,6 @@ def fresh_network(protocol: Protocol, steps: int = 1) -> Network:
     return build(model, Schema("graph", "regression", protocol.outputs, 1))
 
 
-def steps_of(plan: Plan) -> int:
-    """Steps of all sequences of a batch, with the whole group."""
-    reading = Reading()
-    return sum(nodes * reading.count(n) * reading.length(n) for n, nodes in plan.profile.tolist())
-
-
 def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> Outcome:
     """Trains a network on one pair and tests it."""
     began, place = time.perf_counter(), torch.device(device)
@@ -167,7 +161,9 @@ def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -
     first, second = ((data.edge_index, data.num_nodes) for data in (dataset[2 * pair], dataset[2 * pair + 1]))
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
     training, checking = (parts(graphs, protocol, generator, place) for graphs in ((first, second), (alike, alike)))
-    network = fresh_network(protocol, max(steps_of(part.plan) for part in (*training, *checking))).to(place)
+    network = fresh_network(protocol, max(Reading().steps(part.plan.profile) for part in (*training, *checking))).to(
+        place
+    )
     allot_workspace(network, place)
     optimizer = torch.optim.Adam(network.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)

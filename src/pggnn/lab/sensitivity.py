@@ -14,6 +14,7 @@ from pggnn.data.counting import TASKS, generate
 from pggnn.data.graphs import Graphs
 from pggnn.data.storage import Storage
 from pggnn.lab.transfer import train
+from pggnn.nn.labels import adjacency_rows
 from pggnn.plan import Plan
 from pggnn.train import protocol
 from pggnn.train.config import ModelConfig
@@ -91,16 +92,6 @@ def relabelled(batch: Batch, flow: str = "source_to_target") -> tuple[Batch, Ten
         changed.x = adjacency_rows(changed, batch.x.size(1)) if batch.x.equal(rows) else batch.x[shuffled]
     changed.plan = Plan.build(changed.edge_index, nodes, flow)
     return changed, label
-
-
-def adjacency_rows(batch: Batch, width: int) -> Tensor:
-    """``[N, width]`` rows of the adjacency matrices; empty where the graphs have more nodes than that."""
-    column = batch.edge_index[1] - batch.ptr[batch.batch[batch.edge_index[1]]]
-    rows = torch.zeros(batch.num_nodes, width, device=column.device)
-    if int(batch.ptr.diff().max()) > width:
-        return rows[:0]
-    rows[batch.edge_index[0], column] = 1.0
-    return rows
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Batch
 
 
 def permute(batch: Tensor) -> Tensor:
@@ -26,3 +27,13 @@ def permute_columns(x: Tensor, batch: Tensor, number: Tensor) -> Tensor:
     node = by_graph[(first + column).clamp(max=x.size(0) - 1)]
     last = x.size(0) + column
     return x.gather(1, torch.where(first + column < end, number[node], last).argsort(dim=1))
+
+
+def adjacency_rows(batch: Batch, width: int) -> Tensor:
+    """``[N, width]`` rows of the adjacency matrices; empty where the graphs have more nodes than that."""
+    column = batch.edge_index[1] - batch.ptr[batch.batch[batch.edge_index[1]]]
+    rows = torch.zeros(batch.num_nodes, width, device=column.device)
+    if int(batch.ptr.diff().max()) > width:
+        return rows[:0]
+    rows[batch.edge_index[0], column] = 1.0
+    return rows

@@ -56,7 +56,7 @@ def _step_codes(
 ) -> Tensor:
     """An operator, since how many words there are cannot be known to a compiler."""
     reading = Reading(cast(Form, form), limit or None)
-    steps = sum(nodes * reading.count(n) * reading.length(n) for n, nodes in profile.tolist())
+    steps = reading.steps(profile)
     per_word = 32 // stride(width)
     words = neighbor.new_zeros(-(-steps // per_word), dtype=torch.int32)
     if neighbor.numel() == 0:

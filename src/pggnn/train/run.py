@@ -14,6 +14,7 @@ from rich.console import Console
 from pggnn.data import catalogue
 from pggnn.data.graphs import Graphs
 from pggnn.data.storage import Storage
+from pggnn.nn.labels import adjacency_rows
 from pggnn.train import checkpoint, log, protocol
 from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
@@ -72,6 +73,13 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
     protocol.parts(config, graphs, protocol.members(config)[0])
     build(config.model, graphs.schema)
+    if config.model.relabellings > 0:
+        some = Storage(graphs).take(torch.arange(min(len(graphs), 8)))
+        if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
+            raise ValueError(
+                f"model.relabellings is for features that are rows of the adjacency matrix, which those of "
+                f"{config.data.name} are not: leave it out"
+            )
 
 
 def train_member(
