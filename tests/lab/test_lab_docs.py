@@ -1,14 +1,18 @@
 """What docs/lab.md shows must be what is printed."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from pggnn.cli import main
+from pggnn.lab.brec import summarise
+from pggnn.lab.comparison import Outcome
 from pggnn.lab.transfer import CASES, TESTED
 
-TEXT = (Path(__file__).parents[2] / "docs" / "lab.md").read_text()
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "lab.md").read_text()
 SHOWN = dict(re.findall(r"```\n\$ pggnn (.*?)\n(.*?)```", TEXT, re.DOTALL))
 SLOW = ("lab ladder", "lab theorems", "lab transfer", "lab transfer --clustered", "lab sensitivity")
 
@@ -36,4 +40,15 @@ def test_slow_commands_are_shown_and_pictures_exist():
         for numberings in TESTED[bits]
     ]
     for path in re.findall(r"\]\((?!https?:)([^)]+)\)", TEXT):
-        assert (Path(__file__).parents[2] / "docs" / path.partition("#")[0]).exists(), path
+        assert (ROOT / "docs" / path.partition("#")[0]).exists(), path
+
+
+@pytest.mark.parametrize(("folder", "column"), [("structure0", 2), ("structure1", 3), ("trios", 4)])
+def test_brec_figures_are_those_of_the_outcomes(folder, column):
+    lines = (ROOT / "results" / "brec" / folder / "pairs.jsonl").read_text().splitlines()
+    outcomes = sorted((Outcome(**json.loads(line)) for line in lines), key=lambda outcome: outcome.pair)
+    assert [outcome.pair for outcome in outcomes] == list(range(400)) and all(one.reliable for one in outcomes)
+    rows = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", TEXT, re.MULTILINE)]
+    shown = {cells[0]: cells[column].strip("*") for cells in rows if len(cells) == 7}
+    for family, apart, *_ in summarise(outcomes)[1:]:
+        assert shown[family] == apart
