@@ -2,6 +2,7 @@ import json
 import math
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -71,7 +72,21 @@ def test_roomy_batches_hold_the_batches(storage):
         assert torch.equal(plan.degree[:nodes], batch.plan.degree)
         assert (plan.degree[nodes:] == 0).all()
         assert (plan.center[edges:] == len(row.real) - 1).all()
+        readers = torch.bincount(plan.neighbor[edges:], minlength=len(row.real))
+        assert len(readers) == len(row.real), "edges that fill up lead to nodes"
+        assert readers.max() <= readers.min() + 1, "to none of them much more often than to others"
         assert not row.real[-1], "the last node is nobody's"
+
+
+def test_room_is_made_for_more_than_the_next_batch(storage):
+    padding = Padding(storage, torch.arange(30), 4, roomy=True)
+    smaller = [torch.arange(2), torch.arange(2, 4)]
+    assert not padding.extend(smaller)
+    needed = padding._counted(padding._of([torch.arange(8)])).max(0)
+    assert padding.extend([torch.arange(8)])
+    assert (padding._peak >= 1.125 * needed).all()
+    assert (np.diff(padding._peak) <= 0).all(), "no fewer nodes have a degree or more than have a larger one"
+    assert not padding.extend([torch.arange(8)])
 
 
 def test_rows_side_by_side_are_those_of_the_tables():

@@ -12,13 +12,15 @@ from pggnn.plan import Plan, RoomyPlan
 
 SIMULATED = 1000
 """Batches that are drawn to see how many nodes of each degree a batch may have."""
+SPARE = 1.125
+"""Times what a batch needs that room is made for where a roomy one has too little: a larger one may come yet."""
 
 
 @dataclass(frozen=True)
 class PaddedEpoch:
     """The batches of an epoch, ``T`` of them, as tensors with one row for each. Nodes that fill up come last, are their
     own neighbours or have none, and belong to a graph of their own, number ``B``; edges that fill up are the last
-    node's."""
+    node's, and lead anywhere."""
 
     x: Tensor
     """``[T, N, F]``."""
@@ -44,7 +46,7 @@ class PaddedEpoch:
 
 
 class Padding:
-    """How many nodes and edges every batch is filled up to: as many as any batch had so far.
+    """How many nodes and edges every batch is filled up to: as many as any batch had so far, or some more.
 
     Args:
         storage: The graphs.
@@ -92,9 +94,11 @@ class Padding:
 
     def extend(self, chosen: Sequence[Tensor]) -> bool:
         """Makes room for these batches; returns whether there was not enough."""
-        peak = np.maximum(self._peak, self._counted(self._of(chosen)).max(0))
-        grown = bool((peak > self._peak).any())
-        self._peak = peak
+        needed = self._counted(self._of(chosen)).max(0)
+        grown = bool((needed > self._peak).any())
+        if grown:
+            spare = np.ceil(SPARE * needed).astype(np.int64) if self.roomy else needed
+            self._peak = np.maximum(self._peak, spare)
         return grown
 
     def epoch(self, chosen: Sequence[Tensor]) -> PaddedEpoch:
@@ -121,7 +125,8 @@ class Padding:
         else:
             center = torch.repeat_interleave(degree, output_size=steps * edges)
             center = center - torch.arange(steps, device=device).repeat_interleave(edges) * nodes
-        neighbor = center.clone()
+        # Edges that fill up a roomy batch are not read, but summing gradients takes long where one node has them all.
+        neighbor = torch.arange(steps * edges, device=device) % max(nodes, 1) if self.roomy else center.clone()
         neighbor[places[1]] = batch.plan.neighbor - before
         member = torch.full((steps * nodes,), self.batch_size, device=device)
         first_graph = (graphs.cumsum(0) - graphs).to(device)

@@ -6,7 +6,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout
-from torch_geometric.nn import global_add_pool, global_mean_pool
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.typing import OptTensor
@@ -14,13 +13,13 @@ from torch_geometric.typing import OptTensor
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import RowNorm, counting
+from pggnn.nn.readout import READOUTS, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
 Readout = Literal["sum", "mean"]
 Scores = Literal["all", "last"]
-READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
 AGGREGATIONS: dict[str, type[SequenceConv]] = {
     "arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "trios": TrioConv, "chain": ChainConv,
 }  # fmt: skip
@@ -102,18 +101,16 @@ class Network(torch.nn.Module):
         with counting(self, real):
             for conv, norm in zip(self.convs, self.norms, strict=True):
                 states.append(norm(conv(states[-1], plan, edge_attr)).relu())
+        states = states[-len(self.scores) :]
+        if self.level == "graph":  # of all layers at once
+            pooled = read_out(torch.cat(states, dim=1), batch, batch_size, self.readout)
+            states = list(pooled.split([state.size(1) for state in states], dim=1))
         total, *others = (
-            self._score(score, state, batch, batch_size)
-            for score, state in zip(self.scores, states[-len(self.scores) :], strict=True)
+            dropout(score(state), self.dropout, self.training) for score, state in zip(self.scores, states, strict=True)
         )
         for other in others:
             total = total + other
         return total
-
-    def _score(self, score: torch.nn.Module, x: Tensor, batch: OptTensor, batch_size: int | None) -> Tensor:
-        if self.level == "graph":
-            x = READOUTS[self.readout](x, batch, batch_size)
-        return dropout(score(x), self.dropout, self.training)
 
 
 class PGGNN(Network):

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from pggnn.cells import CELLS, split_layers
 from pggnn.ops.fused_structure import Told
+from pggnn.ops.fused_sum import add_up, readers
 from pggnn.ops.fused_weights import WeightGradient
 from pggnn.ops.schedule import Graph
 from pggnn.ops.tiles import Chunk, Tiles
 from pggnn.ops.triton_prepare import prepare_table, prepare_weights
 from pggnn.ops.triton_recurrence import backward_layer, forward_layer
-from pggnn.ops.triton_sums import gate_gradient, gate_sum, sequence_sum
+from pggnn.ops.triton_sums import gate_gradient, sequence_sum
 from pggnn.ops.triton_wide import backward_wide, forward_wide
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
@@ -360,12 +361,7 @@ class Fused:
     def sum_slots(self, d_slots: Tensor) -> Tensor:
         """Gradients of the gate rows from those of the slots that read them, in a fixed order."""
         d_gates = torch.empty_like(self.gates)
-        if d_gates.numel() > 0:
-            readers, begins = self.readers
-            gate_sum[(d_gates.size(0),)](
-                d_slots, d_gates, readers, begins, self.rows.numel(), self.root, self.degree.numel(), d_gates.size(1),
-                COLUMNS=triton.next_power_of_2(d_gates.size(1)), READERS=8, num_warps=4,
-            )  # fmt: skip
+        add_up(d_slots, d_gates, *self.readers, self.root, self.degree.numel())
         return d_gates
 
     @cached_property
@@ -373,13 +369,8 @@ class Fused:
         """The slots that read each gate row, row by row, and where each row's begin."""
         if self.plan is not None and self.rows is self.plan.neighbor:
             return self.plan.derived(_neighbor_readers, self.gates.size(0))
-        return _readers(self.rows, self.gates.size(0))
+        return readers(self.rows, self.gates.size(0))
 
 
 def _neighbor_readers(plan: Plan, count: int) -> tuple[Tensor, Tensor]:
-    return _readers(plan.neighbor, count)
-
-
-def _readers(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    by_row, slots = torch.sort(rows, stable=True)
-    return slots, torch.searchsorted(by_row, torch.arange(count + 1, device=rows.device))
+    return readers(plan.neighbor, count)

@@ -131,24 +131,23 @@ def gate_gradient(
             tl.store(out, tl.load(out, mask=mask) + total, mask=mask)
 
 
-@triton.jit(do_not_specialize=["slots", "root", "nodes"])
-def gate_sum(
-    d_slots, d_gates, readers, begins, slots, root, nodes, columns, COLUMNS: tl.constexpr, READERS: tl.constexpr
-):
-    """Sums the gradients of all slots that read a gate row: a centre's own slot first, then its neighbours'."""
-    row = tl.program_id(0)
-    begin, end = tl.load(begins + row), tl.load(begins + row + 1)
-    col = tl.arange(0, COLUMNS)
-    centre = row - root
+@triton.jit(do_not_specialize=["read", "root", "own"])
+def sum_rows(values, out, rows, begins, read, root, own, width, COLUMNS: tl.constexpr, READERS: tl.constexpr):
+    """Sums ``rows`` of ``values``, some columns of those that begin at ``begins``; see :func:`pggnn.ops.fused_sum`."""
+    number = tl.program_id(0)
+    begin, end = tl.load(begins + number), tl.load(begins + number + 1)
+    col = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    exists = col < width
+    centre = number - root
     total = tl.zeros([COLUMNS], tl.float32)
-    if (centre >= 0) & (centre < nodes):
-        total += tl.load(d_slots + (slots + centre).to(tl.int64) * columns + col, mask=col < columns, other=0)
+    if (centre >= 0) & (centre < own):
+        total += tl.load(values + (read + centre).to(tl.int64) * width + col, mask=exists, other=0).to(tl.float32)
     for first in range(begin, end, READERS):
         place = first + tl.arange(0, READERS)
-        slot = tl.load(readers + place, mask=place < end, other=0)
-        mask = (place < end)[:, None] & (col < columns)[None, :]
-        total += tl.sum(tl.load(d_slots + slot[:, None] * columns + col[None, :], mask=mask, other=0), 0)
-    tl.store(d_gates + row.to(tl.int64) * columns + col, total.to(d_gates.dtype.element_ty), mask=col < columns)
+        row = tl.load(rows + place, mask=place < end, other=0)
+        mask = (place < end)[:, None] & exists[None, :]
+        total += tl.sum(tl.load(values + row[:, None] * width + col[None, :], mask=mask, other=0).to(tl.float32), 0)
+    tl.store(out + number.to(tl.int64) * width + col, total.to(out.dtype.element_ty), mask=exists)
 
 
 @triton.jit

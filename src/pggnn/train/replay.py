@@ -106,6 +106,10 @@ class Replay:
         for step in range(1, len(totals) + 1):
             self.step()
             watch.step(step, len(totals), self.summed, seen[step - 1])
+        if self.device.type == "cuda":  # asleep, and not asking all the time: others may need the core
+            end = torch.cuda.Event(blocking=True)
+            end.record()
+            end.synchronize()
         return float(self.summed) / seen[-1]
 
     def begin(self, totals: list[int]) -> None:

@@ -1,0 +1,48 @@
+"""Sums of rows by a number that each has, through a kernel: in a fixed order, so the same bit for bit each time."""
+
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from pggnn.ops.triton_sums import sum_rows
+
+COLUMNS = 256
+"""Columns of a program at most."""
+ELEMENTS = 4096
+"""Numbers that a program reads at a time."""
+
+
+class RowSum(torch.autograd.Function):
+    """``out[i]`` is the sum of the ``values[k]`` for which ``number[k]`` is i, of ``count``."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, number: Tensor, count: int) -> Tensor:
+        ctx.save_for_backward(number)
+        out = values.new_empty(count, values.size(1))
+        add_up(values.contiguous(), out, *readers(number, count))
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        return d_out.index_select(0, *ctx.saved_tensors), None, None
+
+
+def readers(number: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The rows that have each number, number by number, and where those of each begin."""
+    by_number, rows = torch.sort(number, stable=True)
+    return rows, torch.searchsorted(by_number, torch.arange(count + 1, device=number.device))
+
+
+def add_up(values: Tensor, out: Tensor, rows: Tensor, begins: Tensor, root: int | None = None, own: int = 0) -> None:
+    """Writes the sums of :func:`readers`' rows to ``out``; to its ``own`` rows from ``root`` on as many of ``values``,
+    those that come after all that are read, are added too."""
+    if out.numel() == 0:
+        return
+    width = out.size(1)
+    columns = min(COLUMNS, triton.next_power_of_2(width))
+    sum_rows[out.size(0), -(-width // columns)](
+        values, out, rows, begins, rows.numel(), out.size(0) if root is None else root, own, width,
+        COLUMNS=columns, READERS=min(64, ELEMENTS // columns), num_warps=4,
+    )  # fmt: skip
