@@ -157,10 +157,15 @@ class Plan:
         """``build(self, *args)``, which layers on the same plan then share."""
         if torch.compiler.is_compiling():
             return build(self, *args)
-        known: dict[Hashable, T] = self.__dict__.setdefault("_derived", {})
-        if (build, args) not in known:
-            known[build, args] = build(self, *args)
-        return known[build, args]
+        if (build, args) not in self.known:
+            self.known[build, args] = build(self, *args)
+        return self.known[build, args]
+
+    @property
+    def known(self) -> dict[tuple[Callable[..., Any], tuple[Hashable, ...]], Any]:
+        """What has been :meth:`derived`, by function and arguments."""
+        found: dict[tuple[Callable[..., Any], tuple[Hashable, ...]], Any] = self.__dict__.setdefault("_known", {})
+        return found
 
     def __getstate__(self) -> dict[str, Tensor]:
         return {name: getattr(self, name) for name in FIELDS}

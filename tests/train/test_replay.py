@@ -16,7 +16,8 @@ from pggnn.data.jsonl import load_jsonl
 from pggnn.data.padding import PaddedEpoch, Padding, plan_of
 from pggnn.data.storage import Storage
 from pggnn.nn.norm import RowNorm, counting
-from pggnn.ops import operator, structure
+from pggnn.ops import HAS_TRITON, operator, structure
+from pggnn.ops.tiles import Tiles
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.loop import Parts, Training
@@ -114,9 +115,10 @@ def test_norms_are_those_of_the_rows_that_count():
         torch.testing.assert_close(ours.state_dict()[name], value)
 
 
-def begin(storage, folder, device="cpu", precision="64", record=True, **options):
+def begin(storage, folder, device="cpu", precision="64", record=True, batch_size=8, **options):
     config = Config(
-        DataConfig("x"), ModelConfig(hidden=8, layers=2, **options), OptimConfig(batch_size=8, clip=1.0),
+        DataConfig("x"), ModelConfig(**{"hidden": 8, "layers": 2, **options}),
+        OptimConfig(batch_size=batch_size, clip=1.0),
         run=RunConfig(device=device, tensorboard=False, precision=precision, record=record),
     )  # fmt: skip
     index = torch.arange(len(storage.graphs))
@@ -256,3 +258,32 @@ def test_padded_training_of_graphs_with_edge_features(targets, name, tmp_path):
     storage = Storage(Graphs.of(load_jsonl(path)))
     plain, padded = (train(storage, tmp_path, padded, name=name, edge_features=True) for padded in (False, True))
     assert_same(plain, padded)
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+@pytest.mark.parametrize("options", [{"orderings": "single"}, {"aggregation": "pairs", "cell": "gru"}], ids=str)
+def test_what_layers_derive_is_made_ahead(options, tmp_path, monkeypatch):
+    """In roomy batches, as they are recorded on a GPU; here without the recording, through the interpreter."""
+    path = tmp_path / "graphs.jsonl"
+    path.write_text("\n".join(json.dumps((GRAPH, LARGE)[i % 2] | {"y": float(i)}) for i in range(4)))
+    storage = Storage(Graphs.of(load_jsonl(path)))
+    options = {"layers": 1, "rnn_layers": 1, "batch_size": 2, "precision": "32", **options}
+    plain = begin(storage, tmp_path, **options)
+    training = begin(storage, tmp_path, **options)
+    training.network.convs[0].backend = "triton"
+    replay = training._replay = Replay(training, Padding(storage, training.parts.train, 2, roomy=True))
+    build, ahead = Tiles.build, []
+
+    def watched(cls, plan, *args):
+        ahead.append(torch._C._functorch.is_batchedtensor(plan.degree))
+        return build(plan, *args)
+
+    def step():
+        plan = replay.take_step()
+        if len(ahead) == 1:
+            replay.derive_ahead(plan)
+
+    monkeypatch.setattr(Tiles, "build", classmethod(watched))
+    replay.step = step
+    assert_same(*((fit(one, 2), one.network.state_dict()) for one in (plain, training)))
+    assert ahead == [False, True, True], "made in the first step, then once for all in each epoch"

@@ -25,8 +25,9 @@ class PaddedEpoch:
     x: Tensor
     """``[T, N, F]``."""
     neighbor: Tensor
-    """``[T, E]``, as in :class:`~pggnn.plan.Plan`; likewise the next three."""
+    """``[T, E]``, as in :class:`~pggnn.plan.Plan`; likewise the next four."""
     center: Tensor
+    start: Tensor
     degree: Tensor
     order: Tensor
     member: Tensor
@@ -143,6 +144,7 @@ class Padding:
             x=_filled(x, places[0], steps, nodes)[0],
             neighbor=neighbor.view(steps, edges),
             center=center.view(steps, edges),
+            start=degree.cumsum(1) - degree,
             degree=degree,
             order=torch.sort(degree, dim=1, descending=True, stable=True)[1],
             member=member.view(steps, nodes),
@@ -162,7 +164,7 @@ def plan_of(row: PaddedEpoch, padding: Padding) -> Plan:
     kind = RoomyPlan if padding.roomy else Plan
     return kind(
         neighbor=row.neighbor, center=row.center, edge=torch.arange(row.center.size(0), device=row.center.device),
-        start=row.degree.cumsum(0) - row.degree, degree=row.degree, order=row.order, profile=padding.profile,
+        start=row.start, degree=row.degree, order=row.order, profile=padding.profile,
         extent=row.degree.new_empty(row.degree.size(0), 0),
     )  # fmt: skip
 

@@ -51,9 +51,7 @@ class RowNorm(torch.nn.BatchNorm1d):
     def _fused(self, x: Tensor) -> Tensor:
         from pggnn.ops.fused_norm import RowNormalisation
 
-        statistics = self.running_mean, self.running_var
-        if self.num_batches_tracked is not None:
-            self.num_batches_tracked += 1
+        statistics = self.running_mean, self.running_var, self.num_batches_tracked
         out: Tensor = RowNormalisation.apply(
             x, self.real, self.weight, self.bias, *statistics, self.eps, self.momentum
         )  # fmt: skip

@@ -18,13 +18,14 @@ class RowNormalisation(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, real: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor,
-        eps: float, momentum: float,
+        batches: Tensor, eps: float, momentum: float,
     ) -> Tensor:  # fmt: skip
         x = x.contiguous()
         out, statistics = torch.empty_like(x), x.new_empty(2, x.size(1), dtype=torch.float)
         normalise[grid(x)](
-            x, real, weight, bias, out, statistics, running_mean, running_var, *x.shape, eps, momentum, **shape(x)
-        )
+            x, real, weight, bias, out, statistics, running_mean, running_var, batches, *x.shape, eps, momentum,
+            **shape(x),
+        )  # fmt: skip
         ctx.save_for_backward(x, real, weight, statistics)
         return out
 
@@ -36,7 +37,7 @@ class RowNormalisation(torch.autograd.Function):
         normalise_back[grid(x)](
             d_out.contiguous(), x, real, weight, statistics, d_x, d_weight, d_bias, *x.shape, **shape(x)
         )
-        return d_x, None, d_weight, d_bias, None, None, None, None
+        return d_x, None, d_weight, d_bias, None, None, None, None, None
 
 
 def grid(x: Tensor) -> tuple[int]:

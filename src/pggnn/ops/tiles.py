@@ -3,7 +3,7 @@ device anything: what the host needs to know follows from :attr:`pggnn.plan.Plan
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import accumulate
 from math import isqrt
@@ -32,12 +32,13 @@ class Tiles:
     """``[E + N]`` node of each slot, in the order of the sequences."""
     slot_first: Tensor
     """``[N]`` first of a node's slots in that order."""
-    lengths: Tensor
-    """``[tiles]`` steps of each tile's longest sequence; 0 for a tile that no sequence is left for."""
+    offset: Tensor
+    """``[tiles + 1]`` row of memory where the states of each tile begin, one for each of its sequences at each step and
+    one more, and where the last one's end. A tile that no sequence is left for has no steps."""
     total: Tensor
     """``[1]`` how many sequences there are: fewer than :attr:`extent` has room for if the plan's profile is that of a
     larger graph, whose k-th longest sequence is nowhere shorter."""
-    _offsets: dict[tuple["Chunk", int], Tensor] = field(default_factory=dict)
+    _slabs: dict[tuple["Chunk", int], Tensor] = field(default_factory=dict)
 
     @classmethod
     def build(cls, plan: Plan | Graph, reading: Reading, block: int) -> "Tiles":
@@ -54,20 +55,29 @@ class Tiles:
         lengths = reading.length(plan.degree.index_select(0, node_of[::block].long()))
         lengths = lengths * (torch.arange(0, extent.sequences, block, device=total.device) < total)
         counts = reading.count(plan.degree).to(torch.int32)
-        return cls(extent, node_of, first, counts, slot_node, slot_first, lengths, total)
+        return cls(extent, node_of, first, counts, slot_node, slot_first, _rows(lengths, block), total)
 
     def offsets(self, chunk: "Chunk", begin: int) -> Tensor:
-        """Row of memory where the states of each tile of a chunk begin, and where the last one's end, if steps from
-        ``begin`` on are kept; made once."""
-        if (chunk, begin) not in self._offsets:
-            self._offsets[chunk, begin] = self._offset(chunk, begin)
-        return self._offsets[chunk, begin]
+        """:attr:`offset` of a chunk's tiles, if steps from ``begin`` on are kept; made once."""
+        whole = self.offset[chunk.first_tile : chunk.first_tile + chunk.tiles + 1]
+        if chunk.slab is None:
+            return whole
+        if (chunk, begin) not in self._slabs:
+            steps = whole.diff() // self.extent.block - 1
+            self._slabs[chunk, begin] = _rows((steps - begin).clamp(0, chunk.slab), self.extent.block)
+        return self._slabs[chunk, begin]
 
-    def _offset(self, chunk: "Chunk", begin: int) -> Tensor:
-        steps = self.lengths[chunk.first_tile : chunk.first_tile + chunk.tiles]
-        if chunk.slab is not None:
-            steps = (steps - begin).clamp(0, chunk.slab)
-        return torch.nn.functional.pad(((steps + 1) * self.extent.block).cumsum(0), (1, 0))
+
+def _flatten(tiles: Tiles) -> tuple[list[Tensor], "Extent"]:
+    return [getattr(tiles, one.name) for one in fields(Tiles)[1:-1]], tiles.extent
+
+
+torch.utils._pytree.register_pytree_node(Tiles, _flatten, lambda tensors, extent: Tiles(extent, *tensors))
+
+
+def _rows(steps: Tensor, block: int) -> Tensor:
+    """Where the rows of each tile begin that has so many steps, and where the last one's end."""
+    return torch.nn.functional.pad(((steps + 1) * block).cumsum(0), (1, 0))
 
 
 def _repeated(values: Tensor, times: Tensor, size: int) -> Tensor:

@@ -2,23 +2,31 @@
 
 Recording needs batches of one shape, which :mod:`pggnn.data.padding` sees to, and networks that neither ask the device
 anything nor copy anything to it, as all in the frame of :class:`~pggnn.nn.model.Network`. The recorded step reads its
-batch from tables that hold the whole epoch, at a row that it counts up itself; random numbers are new each time.
+batch from tables that hold the whole epoch, at a row that it counts up itself; random numbers are new each time. What
+layers derive from a batch's plan is in the tables too, made for all batches at once: launches are what a GPU that many
+trainings share has too few of.
 """
 
+import warnings
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from pggnn.data.padding import PaddedEpoch, Padding, plan_of
 from pggnn.nn.conv import SequenceConv
 from pggnn.ops import HAS_TRITON
+from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.loop import Training, Watch
 
 WARM_UP = 3
 """Steps that are taken one by one before the recording, so that everything that is made once is there."""
 MOST_STEPS = 2**20
 """Steps of sequences up to which a padded batch is worth it whatever it holds in vain; beyond, at most a half more."""
+MOST_DERIVED = 2**28
+"""Bytes up to which what layers derive from plans is made ahead, for a whole epoch."""
 MOST_ROOM = 4
 """Times the steps of a batch that a roomy one may have room for: it takes no time, but memory."""
 
@@ -74,6 +82,10 @@ class Rows:
         for name, table in tables.items():
             self._part(self.memory, name).copy_(table.flatten(1) if table.dim() > 1 else table.unsqueeze(1))
 
+    def tables(self) -> dict[str, Tensor]:
+        """What has been written."""
+        return {name: self._part(self.memory, name).view(shape) for name, (_, shape) in self.shapes.items()}
+
     def read(self, row: Tensor) -> dict[str, Tensor]:
         """One row of each table; ``row`` is a tensor of one number on the device."""
         found = self.memory.index_select(0, row)
@@ -96,8 +108,14 @@ class Replay:
         self.lr = torch.zeros((), device=self.device)
         self.summed = torch.zeros((), device=self.device)
         self._rows = Rows({})
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing has been recorded."""
         self._graph: torch.cuda.CUDAGraph | None = None
         self._taken = 0
+        self._derived: dict[Any, Any] = {}
+        """What is in the tables of what layers derive from plans, and its form."""
 
     def epoch(self, totals: list[int], watch: Watch) -> float:
         """Takes the steps of an epoch; returns the mean loss."""
@@ -116,15 +134,43 @@ class Replay:
         """Makes the tables of an epoch, and room for it where a batch is larger than any before."""
         chosen = self.training.batches.chosen()
         if self.padding.extend(chosen):
-            self._graph = None
+            self._forget()
         tables = self.padding.epoch(chosen).tensors()
         tables["total"] = torch.tensor(totals, dtype=torch.float, device=self.device)
-        if self._graph is None or not self._rows.fits(tables):
-            self._rows, self._graph, self._taken = Rows(tables), None, 0
-        self._rows.write(tables)
+        every = tables | self._derived_tables(tables)
+        if not self._rows.fits(every):
+            self._forget()
+            every = tables
+            self._rows = Rows(every)
+        self._rows.write(every)
         self.row.zero_()
         self.summed.zero_()
         self.lr.fill_(self.training.schedule.lr)
+
+    def derive_ahead(self, plan: Plan) -> None:
+        """From now on, what layers have derived from this plan is made for all batches of an epoch at once, if it is
+        nothing but tensors that do not take too much memory."""
+        if not isinstance(plan, RoomyPlan) or any(isinstance(value, Plan) for value in plan.known.values()):
+            return
+        tables = self._rows.tables()
+        if sum(leaf.nbytes for leaf in tree_leaves(plan.known)) * len(tables["total"]) <= MOST_DERIVED:
+            self._derived = {key: tree_flatten(value)[1] for key, value in plan.known.items()}
+            tables |= self._derived_tables(tables)
+            self._rows = Rows(tables)
+            self._rows.write(tables)
+
+    def _derived_tables(self, tables: dict[str, Tensor]) -> dict[str, Tensor]:
+        def derive(row: dict[str, Tensor]) -> list[Tensor]:
+            plan = plan_of(PaddedEpoch(**row), self.padding)
+            return tree_leaves([build(plan, *args) for build, args in self._derived])
+
+        if not self._derived:
+            return {}
+        rows = {name: table for name, table in tables.items() if name != "total"}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "torch.searchsorted")  # is given views of what all rows share
+            derived = torch.vmap(derive)(rows)
+        return {f"derived {number}": table for number, table in enumerate(derived)}
 
     def step(self) -> None:
         """The next batch of the epoch."""
@@ -134,23 +180,29 @@ class Replay:
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
-                self.take_step()
+                self._plan = self.take_step()
             torch.cuda.current_stream().wait_stream(stream)
             self._taken += 1
         else:
+            self.derive_ahead(self._plan)
+            del self._plan
             torch.cuda.synchronize()
             self._graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self._graph):
                 self.take_step()
             self._graph.replay()
 
-    def take_step(self) -> None:
-        """What is recorded: gather the batch, forward, backward, optimizer."""
+    def take_step(self) -> Plan:
+        """What is recorded: gather the batch, forward, backward, optimizer. Returns the batch's plan."""
         training, task = self.training, self.training.task
         now = self._rows.read(self.row)
         total = now.pop("total")
+        derived = [now.pop(name) for name in list(now) if name.startswith("derived ")]
         batch = PaddedEpoch(**now)
         plan, graphs = plan_of(batch, self.padding), self.padding.batch_size + 1
+        for key, form in self._derived.items():
+            plan.known[key] = tree_unflatten(derived[: form.num_leaves], form)
+            del derived[: form.num_leaves]
         dtype = next(training.network.parameters()).dtype
         edge_attr = batch.edge_attr.to(dtype) if training.config.model.edge_features else None  # type: ignore[union-attr]
         training.network.zero_grad()
@@ -163,6 +215,7 @@ class Replay:
         self._update()
         self.summed += loss.detach()
         self.row += 1
+        return plan
 
     def _update(self) -> None:
         """The optimizer, with a learning rate that can be changed in a recorded step."""
