@@ -205,8 +205,8 @@ def test_layers_share_a_plans_tiles():
     plan, rnn, gates = problem()
     for _ in range(2):
         group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm", backend="triton")
-    assert len(plan.__dict__["_derived"]) == 1
-    assert "_derived" not in plan.__getstate__()
+    assert len(plan.known) == 1
+    assert "_known" not in plan.__getstate__()
 
 
 def test_operator_registration():
