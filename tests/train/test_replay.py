@@ -263,13 +263,14 @@ def test_padded_training_of_graphs_with_edge_features(targets, name, tmp_path):
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
 @pytest.mark.parametrize("options", [{"orderings": "single"}, {"aggregation": "pairs", "cell": "gru"}], ids=str)
 def test_what_layers_derive_is_made_ahead(options, tmp_path, monkeypatch):
-    """In roomy batches, as they are recorded on a GPU; here without the recording, through the interpreter."""
+    """In roomy batches, as they are recorded on a GPU; here without the recording."""
     path = tmp_path / "graphs.jsonl"
     path.write_text("\n".join(json.dumps((GRAPH, LARGE)[i % 2] | {"y": float(i)}) for i in range(4)))
-    storage = Storage(Graphs.of(load_jsonl(path)))
-    options = {"layers": 1, "rnn_layers": 1, "batch_size": 2, "precision": "32", **options}
-    plain = begin(storage, tmp_path, **options)
-    training = begin(storage, tmp_path, **options)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    storage = Storage(Graphs.of(load_jsonl(path)), device)
+    plain, training = (
+        begin(storage, tmp_path, device, "32", False, batch_size=2, layers=1, rnn_layers=1, **options) for _ in range(2)
+    )
     training.network.convs[0].backend = "triton"
     replay = training._replay = Replay(training, Padding(storage, training.parts.train, 2, roomy=True))
     build, ahead = Tiles.build, []
