@@ -1,5 +1,9 @@
+from functools import partial
+
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
+from torch_geometric.data import Batch, Data
 
 from pggnn.data.schema import Schema
 from pggnn.nn import ChainConv, PairConv, PGConv, TrioConv, TripletConv
@@ -38,3 +42,63 @@ def test_what_a_variant_does_not_have_is_refused():
     with pytest.raises(ValueError, match="structure is for sequences of the forms"):
         build(ModelConfig(aggregation="chain", structure=1), SCHEMA)
     assert ModelConfig("gin").reads == ""
+
+
+class Plain(torch.nn.Module):
+    """The paper's network for graphs, one ordering, in nothing but PyTorch's own layers."""
+
+    def __init__(self, widths, classes):
+        super().__init__()
+        hidden = widths[1:]
+        self.rnns = torch.nn.ModuleList(map(partial(torch.nn.LSTM, num_layers=2, batch_first=True), widths, hidden))
+        self.norms = torch.nn.ModuleList(map(torch.nn.BatchNorm1d, hidden))
+        self.scores = torch.nn.ModuleList(torch.nn.Linear(width, classes) for width in widths)
+
+    def forward(self, graphs):
+        first, h, sequences, member = 0, [], [], []
+        for number, (x, neighbors) in enumerate(graphs):
+            h.append(x)
+            sequences += [torch.tensor([v, *found, v]) + first for v, found in enumerate(neighbors)]
+            member += [number] * len(x)
+            first += len(x)
+        h, member, total = torch.cat(h), torch.tensor(member), 0
+        for layer, score in enumerate(self.scores):
+            total = total + score(h.new_zeros(len(graphs), h.size(1)).index_add(0, member, h))
+            if layer < len(self.rnns):
+                packed = pack_sequence([h[sequence] for sequence in sequences], enforce_sorted=False)
+                h = self.norms[layer](self.rnns[layer](packed)[1][0][-1]).relu()
+        return total
+
+    def named_as_ours(self):
+        renamed = {"rnns.": "convs.{}.rnn.", "norms.": "norms.{}.module.", "scores.": "scores.{}."}
+        for name, value in self.state_dict().items():
+            kind, layer, *rest = name.split(".")
+            yield renamed[f"{kind}."].format(layer) + ".".join(rest), value.clone()
+
+
+def test_training_is_that_of_the_papers_network_in_plain_pytorch():
+    graphs = []
+    for number in range(12):
+        adjacent = torch.triu(torch.rand(5 + number % 4, 5 + number % 4) < 0.5, 1)
+        adjacent |= adjacent.t().clone()
+        neighbors = [row.nonzero().flatten()[torch.randperm(int(row.sum()))].tolist() for row in adjacent]
+        graphs.append((torch.eye(6)[torch.randint(6, (len(neighbors),))], neighbors))
+    labels = torch.randint(3, (12,))
+    data = [
+        Data(x=x, edge_index=torch.tensor([[u, v] for v, found in enumerate(neighbors) for u in found]).t())
+        for x, neighbors in graphs
+    ]
+    plain = Plain([6, 8, 8], 3)
+    config = ModelConfig(hidden=8, layers=2, orderings="single", init="torch")
+    ours = build(config, Schema("graph", "classification", features=6, classes=("a", "b", "c")))
+    ours.load_state_dict(dict(plain.named_as_ours()))
+    optimizers = [torch.optim.Adam(network.parameters(), 0.01) for network in (plain, ours)]
+    for _ in range(6):
+        chosen = torch.randperm(12)[:5].tolist()
+        batch = Batch.from_data_list([data[i] for i in chosen])
+        outputs = plain([graphs[i] for i in chosen]), ours(batch.x, batch.edge_index, batch.batch)
+        torch.testing.assert_close(*outputs, rtol=1e-3, atol=1e-4)
+        for output, optimizer in zip(outputs, optimizers, strict=True):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(output, labels[chosen]).backward()
+            optimizer.step()
