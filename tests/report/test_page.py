@@ -61,6 +61,7 @@ def test_one_page_for_several_runs(trained, tmp_path):
     assert sum(tag == "svg" for tag, _ in page.tags) == 3 + 3 + 1 + 1, "curves of both, answers, the paper's figures"
     machine = json.loads((trained["er"] / "environment.json").read_text())
     assert machine["torch"] in page.text
+    assert page.text.count("(RAM)") == 2
     assert [file.name for file in (tmp_path / "new").iterdir()] == ["page.html"]
 
 

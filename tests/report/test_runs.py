@@ -49,6 +49,21 @@ def test_figures_of_a_finished_run_are_its_summary(trained):
         assert (figures.mean, figures.std, figures.epochs) == (stored["mean"], stored["std"], stored["epochs"])
 
 
+def test_memory_is_the_most_of_the_gpu_or_else_of_ram(copied):
+    folder = copied("er")
+    paths = [folder / f"seed{seed}" / "result.json" for seed in (0, 1)]
+    results = [json.loads(path.read_text()) for path in paths]
+    assert all(50 < result["memory"]["ram"] < 100_000 and result["memory"]["gpu"] == 0 for result in results)
+    for peaks, said in (([(900, 0), (1234.4, 0)], "1,234 (RAM)"), ([(900, 80), (1234, 77)], "80 (GPU)")):
+        for path, result, (ram, gpu) in zip(paths, results, peaks, strict=True):
+            path.write_text(json.dumps(result | {"memory": {"ram": ram, "gpu": gpu}}))
+        assert Run.read(folder).memory == said
+    for path, result in zip(paths, results, strict=True):
+        del result["memory"]  # as in runs of earlier versions
+        path.write_text(json.dumps(result))
+    assert Run.read(folder).memory == ""
+
+
 def test_figures_so_far(copied):
     folder = copied("er")
     (folder / "seed1" / "result.json").unlink()

@@ -1,7 +1,6 @@
 """Tables 5 and 6: the most memory that training takes, each data set and model in a process of its own."""
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -115,10 +114,9 @@ def main(config_name: str, *options: str) -> None:
     """Trains for a few batches and prints the peaks as JSON."""
     import tempfile
 
-    import torch
-
     from pggnn.train.loop import Training
     from pggnn.train.options import parse
+    from pggnn.train.peaks import peaks
     from pggnn.train.protocol import members, parts
     from pggnn.train.run import load_graphs, make_fabric, make_storage
 
@@ -134,9 +132,7 @@ def main(config_name: str, *options: str) -> None:
         clock = Clock()
         with suppress(TimeoutError):
             training.train_epoch(clock)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    gpu = torch.cuda.max_memory_reserved() / 2**20 if torch.cuda.is_available() else 0.0
-    print(json.dumps({"ram": peak, "gpu": gpu, "batches": clock.batches}))
+    print(json.dumps({**peaks(), "batches": clock.batches}))
 
 
 if __name__ == "__main__":

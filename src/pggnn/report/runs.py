@@ -122,6 +122,16 @@ class Run:
         return next((result["parameters"] for result in self.results.values()), None)
 
     @property
+    def memory(self) -> str:
+        """The most memory that one of the trainings took, of the GPU where there was one."""
+        found = [result["memory"] for result in self.results.values() if "memory" in result]
+        for kind, what in (("gpu", "GPU"), ("ram", "RAM")):
+            most = max((one[kind] for one in found), default=0)
+            if most:
+                return f"{most:,.0f} ({what})"
+        return ""
+
+    @property
     def lacks(self) -> list[str]:
         """What the run lacks, in sentences."""
         found = []

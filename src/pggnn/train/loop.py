@@ -23,6 +23,7 @@ from pggnn.train.config import Config
 from pggnn.train.distributed import share_norms
 from pggnn.train.log import Log, Record
 from pggnn.train.models import Scorer, allot_workspace, build
+from pggnn.train.peaks import peaks
 from pggnn.train.schedule import Schedule
 from pggnn.train.task import Task
 
@@ -128,7 +129,7 @@ class Training:
         if log is not None:
             log.close()
         ended = "learning rate" if self.schedule.ended else "epochs"
-        return {"metric": self.task.metric, "ended": ended, "parameters": self.parameters, **state}
+        return {"metric": self.task.metric, "ended": ended, "parameters": self.parameters, "memory": peaks(), **state}
 
     def train_epoch(self, watch: Watch) -> float:
         """One epoch; returns the mean loss."""

@@ -92,6 +92,8 @@ def train_member(
     folder.mkdir(parents=True, exist_ok=True)
     cores = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
     torch.set_num_threads(config.run.threads or max(1, cores // side_by_side(config)))
+    if fabric.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()  # those of the training before this one
     with locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             clear(folder)
