@@ -35,6 +35,11 @@ def test_orderings():
     assert read("single").scale(n).tolist() == [1] * 20
     assert read(4).count(n).tolist() == [min(order(int(i)), 4) for i in n]
     assert (read(4).scale(n) * read(4).count(n)).tolist() == order(n).tolist()
+    for orderings in ("group", "single", 4):
+        mean = read(orderings, reduce="mean")
+        assert (mean.scale(n) * mean.count(n)).tolist() == pytest.approx([1] * 20)
+    with pytest.raises(ValueError, match='reduce must be "sum" or "mean"'):
+        read("group", reduce="max")
 
 
 def test_limited_elements_are_spread_over_the_group():

@@ -34,11 +34,13 @@ class Reading:
         form: Their form, one of :data:`FORMS`.
         limit: At most this many elements of 𝔊, evenly spaced; ``None`` is the whole group. Pairs ignore it.
         rescale: Whether a sum over ``limit`` elements stands for the sum over the group, and is scaled by |𝔊| / limit.
+        mean: Whether the mean over the elements is taken instead of their sum.
     """
 
     form: Form = "merged"
     limit: int | None = None
     rescale: bool = False
+    mean: bool = False
 
     @property
     def reads_root(self) -> bool:
@@ -79,9 +81,12 @@ class Reading:
         """How many steps all sequences of a graph have together, given its :attr:`pggnn.plan.Plan.profile`."""
         return sum(nodes * self.count(n) * self.length(n) for n, nodes in profile.tolist())
 
-    def scale(self, n: Any) -> Any:
-        """What the sum over the sequences is multiplied by."""
-        return order(n) / self.elements(n) if self.rescale else n * 0 + 1
+    def scale(self, n: Any, dtype: Any = None) -> Any:
+        """What the sum over the sequences is multiplied by, to the precision of ``dtype`` if it is given."""
+        elements = self.elements(n) if dtype is None else self.elements(n).to(dtype)
+        if self.mean:
+            return 1 / elements
+        return order(n) / elements if self.rescale else n * 0 + 1
 
     def slot(self, i: Any, t: Any, n: Any) -> Any:
         """The neighbour (0…n−1) or :data:`ROOT` that sequence ``i`` reads at step ``t``."""
@@ -138,17 +143,21 @@ def _left(n: Any) -> tuple[Any, Any]:
 
 
 Orderings = Literal["group", "single", "random"] | int
+Reduce = Literal["sum", "mean"]
 
 
-def read(orderings: Orderings, form: Form = "merged") -> Reading:
-    """The :class:`Reading` that a layer's ``orderings`` argument stands for.
+def read(orderings: Orderings, form: Form = "merged", reduce: Reduce = "sum") -> Reading:
+    """The :class:`Reading` that a layer's ``orderings`` and ``reduce`` stand for.
 
     ``"random"`` reads like ``"single"``: it is the neighbours' numbering that is then drawn afresh (π-SGD).
     """
+    if reduce not in ("sum", "mean"):
+        raise ValueError(f'reduce must be "sum" or "mean", got {reduce!r}')
+    mean = reduce == "mean"
     if orderings == "group":
-        return Reading(form)
+        return Reading(form, mean=mean)
     if orderings in ("single", "random"):
         return Reading(form, limit=1)
     if isinstance(orderings, int) and not isinstance(orderings, bool) and orderings > 0:
-        return Reading(form, limit=orderings, rescale=True)
+        return Reading(form, limit=orderings, rescale=not mean, mean=mean)
     raise ValueError(f'orderings must be "group", "single", "random" or an integer ≥ 1, got {orderings!r}')

@@ -4,7 +4,7 @@ from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.nn import SAGEConv, Sequential
 
 from pggnn import PGConv, Plan
-from pggnn.groups import group
+from pggnn.groups import group, order
 from pggnn.testing import (
     DEGREES,
     check_aggregator,
@@ -62,13 +62,25 @@ def test_gradients(cell, root):
 
 
 @pytest.mark.parametrize(
-    "kwargs", [{}, {"root": "linear"}, {"orderings": "single"}, {"orderings": 3}, {"max_degree": 4}]
+    "kwargs", [{}, {"root": "linear"}, {"orderings": "single"}, {"orderings": 3}, {"max_degree": 4}, {"reduce": "mean"}]
 )
 def test_properties(kwargs):
     conv = PGConv(4, 6, **kwargs)
     check_aggregator(conv, 4)
     check_aggregator(conv.double(), 4)
     assert sensitivity(conv, 4) > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [torch.float, torch.double])
+def test_the_mean_is_the_sum_over_the_arrangements_by_their_number(dtype):
+    x, edge_index = torch.randn(len(DEGREES), 4, dtype=dtype), random_graph()
+    for orderings, number in (("group", order), (3, lambda n: min(order(n), 3)), ("single", lambda n: 1)):
+        summed, mean = (PGConv(4, 6, orderings=orderings, reduce=reduce).to(dtype) for reduce in ("sum", "mean"))
+        mean.load_state_dict(summed.state_dict())
+        scale = torch.tensor([number(n) * summed.reading.scale(n) for n in DEGREES], dtype=dtype).unsqueeze(-1)
+        exact = 1e-12 if dtype == torch.double else 1e-5
+        torch.testing.assert_close(mean(x, edge_index) * scale, summed(x, edge_index), rtol=exact, atol=exact)
+    assert "reduce='mean'" in repr(mean)
 
 
 def test_without_two_neighbours_there_is_no_order():
@@ -217,6 +229,7 @@ def test_reset_parameters_draws_afresh():
         ({"cell": "lstn"}, "cell must be one of 'lstm', 'gru', 'srn'"),
         ({"orderings": "all"}, "orderings must be"),
         ({"orderings": 0}, "orderings must be"),
+        ({"reduce": "max"}, "reduce must be"),
         ({"root": "both"}, "root must be"),
         ({"numbering": "sorted"}, "numbering must be"),
         ({"backend": "cuda"}, "backend must be one of"),

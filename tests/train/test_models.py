@@ -36,8 +36,8 @@ def test_scores_and_weighting_are_those_that_were_asked_for(name):
 
 
 def test_what_a_variant_does_not_have_is_refused():
-    for options in ({"orderings": "single"}, {"orderings": 2}, {"root": "linear"}):
-        with pytest.raises(ValueError, match="pairs has no choice of orderings and root"):
+    for options in ({"orderings": "single"}, {"orderings": 2}, {"root": "linear"}, {"reduce": "mean"}):
+        with pytest.raises(ValueError, match=f"pairs has no choice of {next(iter(options))}"):
             build(ModelConfig(aggregation="pairs", **options), SCHEMA)
     with pytest.raises(ValueError, match="structure is for sequences of the forms"):
         build(ModelConfig(aggregation="chain", structure=1), SCHEMA)

@@ -11,7 +11,7 @@ from torch_geometric.typing import OptPairTensor, OptTensor, Size
 from pggnn.cells import CELLS, LazyRecurrence, Recurrence
 from pggnn.ops import check_backend, group_recurrence
 from pggnn.ops.structure import MOST_BITS
-from pggnn.orderings import TOLD, Form, Orderings, Reading, read
+from pggnn.orderings import TOLD, Form, Orderings, Reading, Reduce, read
 from pggnn.plan import Plan
 
 
@@ -114,8 +114,8 @@ class SequenceConv(MessagePassing):
         )  # fmt: skip
         if self.numberings > 1:
             out = out.view(self.numberings, nodes, -1).mean(0)
-        if self.reading.rescale:
-            out = out * self.reading.scale(plan.degree[:nodes]).to(out.dtype).unsqueeze(-1)
+        if self.reading.rescale or self.reading.mean:
+            out = out * self.reading.scale(plan.degree[:nodes], out.dtype).unsqueeze(-1)
         if self.lin_root is not None and center_x is not None:
             out = out + self.lin_root(center_x)
         return out
@@ -243,6 +243,8 @@ class PGConv(SequenceConv):
             (4-cliques), up to 32. Raw adjacency, no node identities; see :mod:`pggnn.ops.structure`.
         numberings: Take the mean over so many fresh random numberings, in training and evaluation alike: so many times
             the work, and that part of the variance that the numbering makes.
+        reduce: ``"sum"`` over the arrangements, as above, or ``"mean"``: what a node gives then does not grow with its
+            degree, but does not count either.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})` or
@@ -270,6 +272,7 @@ class PGConv(SequenceConv):
         flow: str = "source_to_target",
         structure: int = 0,
         numberings: int = 1,
+        reduce: Reduce = "sum",
     ) -> None:
         forms: dict[str, Form] = {"merged": "merged", "linear": "ring"}
         if root not in forms:
@@ -277,14 +280,15 @@ class PGConv(SequenceConv):
         if orderings == "random":
             numbering = "random"
         super().__init__(
-            in_channels, out_channels, read(orderings, forms[root]), cell, num_layers, numbering,
+            in_channels, out_channels, read(orderings, forms[root], reduce), cell, num_layers, numbering,
             edge_dim, max_degree, backend, workspace, flow, structure, numberings,
         )  # fmt: skip
-        self.orderings, self.root = orderings, root
+        self.orderings, self.root, self.reduce = orderings, root, reduce
 
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, cell={self.cell!r}, "
             f"num_layers={self.num_layers}, orderings={self.orderings!r}, root={self.root!r}"
-            + (f", structure={self.structure})" if self.structure else ")")
+            + (f", structure={self.structure}" if self.structure else "")
+            + (f", reduce={self.reduce!r})" if self.reduce != "sum" else ")")
         )

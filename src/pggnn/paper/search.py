@@ -57,6 +57,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP) -> dict[str, Options]
         "structure": (*SINGLE, "--model.structure", "1"),
         "more orderings": more,
         "more orderings, renumbered": (*more, *RENUMBERED),
+        "more orderings, mean over them": (*more, "--model.reduce", "mean"),
     }
 
 

@@ -63,6 +63,8 @@ class ModelConfig:
     """PG-GNN: reads at most so many neighbours of each node."""
     structure: int = 0
     """PG-GNN: tells the RNN which of so many neighbours read before are adjacent to this one."""
+    reduce: Literal["sum", "mean"] = "sum"
+    """PG-GNN: the sum over the arrangements of a node's neighbours, or their mean."""
     numberings: int = 1
     """PG-GNN: each layer takes the mean over so many fresh random numberings of the neighbours."""
     relabellings: int = 0

@@ -24,6 +24,8 @@ OWN = {
     "gcn": ["weighting"], "rp": ["beside"], "sage": ["replace"],
 }  # fmt: skip
 """Options of the config that only this network has, by their names there and here."""
+ARRANGED = ("orderings", "root", "reduce")
+"""Options of PG-GNN where it reads arrangements."""
 STARTS = {"torch": torch_init, "tally": tally_init}
 """Other starts than the layers' own, which is Glorot's."""
 
@@ -37,12 +39,14 @@ def build(config: ModelConfig, schema: Schema) -> Network:
     names = OWN.get(config.name, [])
     if config.name == "pggnn":
         if config.aggregation == "arrangements":
-            names = [*names, "orderings", "root"]
-        elif (config.orderings, config.root) != (ModelConfig.orderings, ModelConfig.root):
-            raise ValueError(
-                f"model.aggregation {config.aggregation} has no choice of orderings and root, got {config.orderings!r} "
-                f"and {config.root!r}; leave them out, or choose arrangements"
-            )
+            names = [*names, *ARRANGED]
+        else:
+            for name in ARRANGED:
+                if getattr(config, name) != getattr(ModelConfig, name):
+                    raise ValueError(
+                        f"model.aggregation {config.aggregation} has no choice of {name}, got "
+                        f"{getattr(config, name)!r}; leave it out, or choose arrangements"
+                    )
     own: dict[str, Any] = {name: getattr(config, name) for name in names}
     network = MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
