@@ -9,7 +9,7 @@ demo: $(VENV)/ready
 	$(RUN)/pggnn demo
 
 test: lint
-	$(RUN)/python -m pytest -q
+	$(RUN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(VENV)/ready
 	$(RUN)/ruff check .

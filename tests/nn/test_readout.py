@@ -27,3 +27,11 @@ def test_kernel_is_pygs_readout(nodes, channels, graphs, dtype, kind, monkeypatc
         assert ours.dtype == dtype
         tolerance = 0.02 if dtype == torch.bfloat16 else 1e-5
         torch.testing.assert_close(ours.double(), exact, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.skipif(not HAS_TRITON or torch.cuda.is_available(), reason="an error on a GPU ends the process")
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_nodes_of_graphs_that_are_not_there_are_refused(wrong, monkeypatch):
+    monkeypatch.setattr(readout, "_has_kernel", lambda _: True)
+    with pytest.raises(RuntimeError, match="numbers must be from 0 to 2"):
+        readout.read_out(torch.randn(4, 5), torch.tensor([0, 1, wrong, 2]), 3, "sum")

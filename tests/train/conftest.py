@@ -29,10 +29,9 @@ def changed(config, **options):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def surroundings(tmp_path_factory):
-    """Tests keep their caches to themselves, and runs to one thread: more of them only get in each other's way."""
+def surroundings():
+    """Runs keep to one thread: more of them only get in each other's way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PGGNN_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("OMP_NUM_THREADS", "1")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # a process that is forked from one with more may wait for them for ever

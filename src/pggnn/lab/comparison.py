@@ -161,9 +161,8 @@ def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -
     first, second = ((data.edge_index, data.num_nodes) for data in (dataset[2 * pair], dataset[2 * pair + 1]))
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
     training, checking = (parts(graphs, protocol, generator, place) for graphs in ((first, second), (alike, alike)))
-    network = fresh_network(protocol, max(Reading().steps(part.plan.profile) for part in (*training, *checking))).to(
-        place
-    )
+    steps = max(Reading().steps(part.plan.profile) for part in (*training, *checking))
+    network = fresh_network(protocol, steps).to(place)
     allot_workspace(network, place)
     optimizer = torch.optim.Adam(network.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)

@@ -21,7 +21,9 @@ class RowSum(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, number: Tensor, count: int) -> Tensor:
         ctx.save_for_backward(number)
         out = values.new_empty(count, values.size(1))
-        add_up(values.contiguous(), out, *readers(number, count))
+        rows, begins = readers(number, count)
+        torch._assert_async(begins[-1] - begins[0] == number.numel(), f"numbers must be from 0 to {count - 1}")
+        add_up(values.contiguous(), out, rows, begins)
         return out
 
     @staticmethod
