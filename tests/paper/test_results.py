@@ -100,6 +100,13 @@ def test_a_table_in_slices(tmp_path, monkeypatch):
     assert said.count("The same command goes on.") == 1
 
 
+def test_no_training_is_started_without_time_for_an_epoch(tmp_path, monkeypatch):
+    read, more = log.read, (*TINY, "--optim.epochs", "1")
+    monkeypatch.setattr(log, "read", lambda folder: [{**record, "seconds": 1e4} for record in read(folder)])
+    reproduce("table2", tmp_path, True, [0, 2], ONLY, 1, more, Console(quiet=True), time.time() + 300)
+    assert [folder.name for folder in tmp_path.glob("**/gcn/**/seed*")] == ["seed0"]
+
+
 @pytest.mark.parametrize("table", ["ablation", "gcn", "graphsage", "rp"])
 def test_every_row_is_another_network_and_learns(table, tmp_path):
     more = (*TINY, "--optim.epochs", "1", "--run.jobs", "1")

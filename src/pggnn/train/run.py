@@ -182,16 +182,17 @@ def train_side_by_side(
         jobs: How many at once.
         resume: As for :func:`train`.
         bars: Where to show progress.
-        until: When, as ``time.time()`` counts, none is to be started any more; those that run stop after the last
-            epoch that they can finish by then.
+        until: When to be done, as ``time.time()`` counts: those that run stop after the last epoch that they can
+            finish by then, and none is started that has less time than the longest epoch took, which on a GPU is a
+            first one.
     """
     waiting, failed = list(todo), []
     running: dict[Path, tuple[int, Bar]] = {}
-    workers = Workers()
+    workers, longest = Workers(), 0.0
     several = len({config.folder for config, _ in todo}) > 1
     try:
         while waiting or running:
-            while waiting and len(running) < jobs and time.time() < until:
+            while waiting and len(running) < jobs and time.time() + longest < until:
                 config, member = waiting.pop(0)
                 name = f"{config.folder.parent.name}/{config.folder.name}/{member.name}" if several else member.name
                 bar = bars.add(name, config.optim.epochs)
@@ -204,7 +205,10 @@ def train_side_by_side(
             time.sleep(POLL)
             for folder, (number, bar) in list(running.items()):
                 code = workers.code(number)
-                _tell(bar, folder)
+                fresh = log.read(folder)[bar.done :]
+                longest = max([longest, *(record["seconds"] for record in fresh)])
+                if fresh:
+                    bar.epoch(fresh[-1])
                 if code is not None:
                     del running[folder]
                     bar.finish()
@@ -218,9 +222,3 @@ def train_side_by_side(
         workers.close()
     if failed:
         raise ValueError(failed[0] + (f" (and {len(failed) - 1} others failed)" if len(failed) > 1 else ""))
-
-
-def _tell(bar: Bar, folder: Path) -> None:
-    records = log.read(folder)
-    if records and records[-1]["epoch"] != bar.done:
-        bar.epoch(records[-1])
