@@ -156,10 +156,11 @@ def test_roomy_plans(cell, workspace, degrees):
         group_recurrence(rows, rnn.recurrent_weights, roomy, reading=Reading(), cell=cell, backend="packed")
 
 
-def test_half_precision():
+@pytest.mark.parametrize(("hidden", "workspace"), [(5, PARALLEL), (70, PARALLEL), (70, SERIAL)])
+def test_half_precision(hidden, workspace):
     """Triton's interpreter has no bfloat16 to speak of; that is tested on a GPU, below."""
     assert_matches_reference(
-        Reading("merged"), "lstm", 2, PARALLEL, torch.half, (3, 4, 0), backend="triton", tolerance=0.006
+        Reading("merged"), "lstm", 2, workspace, torch.half, (3, 4, 0), backend="triton", tolerance=0.006, hidden=hidden
     )
 
 

@@ -5,19 +5,22 @@ import triton.language as tl
 
 
 @triton.jit
-def fragment(STRIDE: tl.constexpr, B: tl.constexpr, W: tl.constexpr, WN: tl.constexpr, E: tl.constexpr):
+def fragment(
+    STRIDE: tl.constexpr, B: tl.constexpr, W: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr = 1
+):
     """Offsets of a ``[B, W]`` matrix's elements in the shape in which a GPU's matrix units spread it over the threads:
     ``[4, 8, B/16, WN, 2, parts, E]``, that is 4 · 8 lanes, (B/16) · WN warps, and the rest in registers.
 
     Columns lie in memory so that what a thread holds of a row comes in pieces of ``E``, and what the lanes of a row
     hold is contiguous (:func:`column_at`): matrices then move between memory and the matrix units
-    in wide accesses, without passing through shared memory.
+    in wide accesses, without passing through shared memory. Where the matrix is the first of so many ``FIELDS`` of a
+    larger one, the others follow it at distances of ``W / WN``.
     """
     lane_column = tl.arange(0, 4)[:, None, None, None, None, None, None]
     warp_column = tl.arange(0, WN)[None, None, None, :, None, None, None]
     part = tl.arange(0, W // WN // 4 // E)[None, None, None, None, None, :, None]
     element = tl.arange(0, E)[None, None, None, None, None, None, :]
-    return fragment_row(B) * STRIDE + warp_column * (W // WN) + part * (4 * E) + lane_column * E + element
+    return fragment_row(B) * STRIDE + warp_column * (FIELDS * W // WN) + part * (4 * E) + lane_column * E + element
 
 
 @triton.jit

@@ -171,8 +171,11 @@ def backward_layer(
     AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Runs one layer back over a tile: the gradients of the gates go to ``d_acts``, which may be ``acts`` itself, and
-    that of the input to ``d_below`` if it ``PROJECTS``."""
+    that of the input to ``d_below`` if it ``PROJECTS``. A tile of more than 64 channels leaves no registers free for
+    what is read ``AHEAD``: there an LSTM takes one field after the other."""
     W: tl.constexpr = FIELDS * HP
+    F: tl.constexpr = HP // WN
+    BY_FIELD: tl.constexpr = CELL == "lstm" and not AHEAD
     tile = tl.program_id(0)
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
     sequence = first_sequence + tile * B + r
@@ -204,18 +207,28 @@ def backward_layer(
     tl.store(d_acts + wide_spread, tl.zeros([4, 8, B // 16, WN, 2, W // WN // 4 // E, E], dtype))
 
     read = col < blocks * W  # a tile without sequences needs no weights
-    w = tl.load(weight_hh + col[:, None] * HP + k[None, :], mask=read[:, None], other=0)
+    some = tl.where(blocks > 0, 1, 0)
+    if BY_FIELD:
+        field_spread = fragment(W, B, HP, WN, E, FIELDS)
+        of_unit = weight_hh + (k // F * (W // WN) + k % F)[:, None] * HP + k[None, :]
+        read_units = (k < blocks * W)[:, None]
+        w_i = tl.load(of_unit, mask=read_units, other=0)
+        w_f = tl.load(of_unit + F * HP, mask=read_units, other=0)
+        w_g = tl.load(of_unit + 2 * F * HP, mask=read_units, other=0)
+        w_o = tl.load(of_unit + 3 * F * HP, mask=read_units, other=0)
+        o = tl.load(acts - some * B * W + 3 * F + field_spread)
+    else:
+        w = tl.load(weight_hh + col[:, None] * HP + k[None, :], mask=read[:, None], other=0)
     if PROJECTS:
         v = tl.load(weight_ih + col[:, None] * HP + k[None, :], mask=read[:, None], other=0)
     if TOP:
         first_end = tl.min(tl.where(valid, steps, 2147483647))
     # What a step reads is asked for during the step before, once registers are free for it.
     if FIELDS > 1 and AHEAD:
-        fields = tl.load(acts - B * W + wide_spread)
+        fields = tl.load(acts - some * B * W + wide_spread)
     if CELL == "lstm":
         after = tl.load(cells + spread)
-        if AHEAD:
-            before = tl.load(cells - B * HP + spread)
+        before = tl.load(cells - some * B * HP + spread)
 
     for back in range(blocks):
         t = t_begin + blocks - 1 - back
@@ -231,11 +244,35 @@ def backward_layer(
         else:
             d_hidden -= B * HP
             dh += assembled(tl.load(d_hidden + spread), B, HP, WN).to(tl.float32)
-        if FIELDS > 1 and not AHEAD:
+        if CELL == "gru" and not AHEAD:
             fields = tl.load(acts + wide_spread)
-            if CELL == "lstm":
-                before = tl.load(cells + spread)
-        if CELL == "lstm":
+        if BY_FIELD:
+            i = tl.load(acts + field_spread)
+            g = tl.load(acts + 2 * F + field_spread)
+            f = tl.load(acts + F + field_spread)
+            o_t = assembled(o, B, HP, WN).to(tl.float32)
+            squashed = tanh(assembled(after, B, HP, WN).to(tl.float32), FAST)
+            d_o = (dh * squashed * o_t * (1 - o_t)).to(dtype)
+            d_cell = dc + dh * o_t * (1 - squashed * squashed)
+            o = tl.load(acts - tl.where(t > t_begin, B * W, 0) + 3 * F + field_spread)
+            tl.store(d_acts + 3 * F + field_spread, taken_apart(d_o, B, HP, WN, E))
+            dh = tl.dot(d_o, w_o, input_precision=PRECISION)
+            i_t = assembled(i, B, HP, WN).to(tl.float32)
+            g_t = assembled(g, B, HP, WN).to(tl.float32)
+            d_g = (d_cell * i_t * (1 - g_t * g_t)).to(dtype)
+            d_i = (d_cell * g_t * i_t * (1 - i_t)).to(dtype)
+            tl.store(d_acts + field_spread, taken_apart(d_i, B, HP, WN, E))
+            tl.store(d_acts + 2 * F + field_spread, taken_apart(d_g, B, HP, WN, E))
+            dh = tl.dot(d_i, w_i, acc=dh, input_precision=PRECISION)
+            dh = tl.dot(d_g, w_g, acc=dh, input_precision=PRECISION)
+            f_t = assembled(f, B, HP, WN).to(tl.float32)
+            d_f = (d_cell * assembled(before, B, HP, WN).to(tl.float32) * f_t * (1 - f_t)).to(dtype)
+            tl.store(d_acts + F + field_spread, taken_apart(d_f, B, HP, WN, E))
+            dh = tl.dot(d_f, w_f, acc=dh, input_precision=PRECISION)
+            dc = d_cell * f_t
+            after = before
+            before = tl.load(cells - tl.where(t > t_begin, B * HP, 0) + spread)
+        elif CELL == "lstm":
             i_t, f_t, g_t, o_t = split_fields(assembled(fields, B, W, WN), B, HP, WN)
             i_t, f_t, g_t, o_t = i_t.to(tl.float32), f_t.to(tl.float32), g_t.to(tl.float32), o_t.to(tl.float32)
             squashed = tanh(assembled(after, B, HP, WN).to(tl.float32), FAST)
@@ -247,9 +284,8 @@ def backward_layer(
             dc = d_cell * f_t
             d = join_fields(d_i.to(dtype), d_f.to(dtype), d_g.to(dtype), d_o.to(dtype), B, HP, WN)
             after = before
-            if AHEAD:
-                fields = tl.load(acts - tl.where(t > t_begin, B * W, 0) + wide_spread)
-                before = tl.load(cells - tl.where(t > t_begin, B * HP, 0) + spread)
+            fields = tl.load(acts - tl.where(t > t_begin, B * W, 0) + wide_spread)
+            before = tl.load(cells - tl.where(t > t_begin, B * HP, 0) + spread)
             dh = tl.dot(d, w, input_precision=PRECISION)
         elif CELL == "gru":
             before = assembled(tl.load(hidden + spread), B, HP, WN).to(tl.float32)
@@ -267,7 +303,8 @@ def backward_layer(
             after = assembled(tl.load(hidden + B * HP + spread), B, HP, WN).to(tl.float32)
             d = (dh * activation_slope(after, CELL)).to(dtype)
             dh = tl.dot(d, w, input_precision=PRECISION)
-        tl.store(d_acts + wide_spread, taken_apart(d, B, W, WN, E))
+        if not BY_FIELD:
+            tl.store(d_acts + wide_spread, taken_apart(d, B, W, WN, E))
         if PROJECTS:
             dx = tl.dot(d, v, input_precision=PRECISION)
             d_below -= B * HP
