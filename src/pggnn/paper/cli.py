@@ -75,8 +75,11 @@ def search_options(args: argparse.Namespace) -> None:
     until = _until(args)
     from pggnn.paper.search import search
 
-    written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=until)[1]
-    print(f"{written.read_text()}\n{written}, and the first of each as a config in {args.out / 'search' / 'best'}")
+    ranked, written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=until)
+    if ranked:
+        print(f"{written.read_text()}\n{written}, and the first of each as a config in {args.out / 'search' / 'best'}")
+    else:
+        print("No candidate has ended yet, so there is nothing to rank.")
 
 
 def measure_table(name: str, args: argparse.Namespace) -> None:

@@ -73,7 +73,8 @@ def _say(column: Column, runs: dict[str, Run], digits: int) -> str:
     gain = (single.mean - group.mean if column.lower_is_better else group.mean - single.mean) * column.scale
     within = min(len(group.each), len(single.each)) > 1 and abs(gain) <= (group.std + single.std) * column.scale
     how = f"{'better' if gain > 0 else 'worse'} by {abs(gain):.{digits}f} than" if round(gain, digits) else "as good as"
+    ratio = f"{times / time:.2g}"
     return (
         f"The whole group is {how} a single ordering{', which is within their deviations' * within}; "
-        f"an epoch takes {times / time:.2g} times as long."
+        f"an epoch takes {'' if ratio == '1' else f'{ratio} times '}as long."
     )
