@@ -1,3 +1,8 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -167,6 +172,14 @@ def test_the_published_graphs_of_mnist(data_root):
         edges = set(map(tuple, number[theirs.edge_index].t().tolist()))
         shares.append(len(edges & set(map(tuple, ours.edge_index.t().tolist()))) / len(edges))
     assert np.mean(shares) == pytest.approx(0.877, abs=0.005)
+
+
+def test_published_edges_hang_on_rounding(data_root):
+    command = [sys.executable, str(Path(__file__).with_name("published_edges.py")), str(data_root), "100"]
+    figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert figures["single"] == figures["published"] | {"same edges": 1, "graphs with another number": 0}
+    assert 0.999 < figures["double"]["same edges"] < 1
+    assert figures["double"]["graphs with another number"] > 0
 
 
 def test_figure(tmp_path):
