@@ -216,9 +216,8 @@ class Fused:
     def empty(self, rows: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
         return self.gates.new_empty(rows, width * self.width, dtype=dtype or self.dtype)
 
-    def forward(self, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """The sum over each node's sequences, the states for the backward pass if they are to be kept and fit, and
-        nothing."""
+    def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
+        """The sum over each node's sequences, and the states for the backward pass if they are to be kept and fit."""
         saved_rows = self.saved_rows if keep else 0
         # One block of each tile stays unwritten: an operator's output must still be the same each time.
         repeatable = self.plan is None and torch.are_deterministic_algorithms_enabled()
@@ -242,7 +241,7 @@ class Fused:
             sequence_sum[(out.size(0),)](
                 last, out, self.tiles.first, self.tiles.counts, H=self.hidden, HP=self.width, ROWS=16, num_warps=1
             )
-        return out, saved, self.rows.new_empty(0)
+        return out, saved
 
     def carry(self, chunk: Chunk) -> Tensor | None:
         """Memory for the state of all layers, where a chunk's steps cannot all be run at once or states lie in memory
@@ -286,12 +285,11 @@ class Fused:
             below = hidden
         return out
 
-    def backward(self, d_out: Tensor, *kept: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def backward(self, d_out: Tensor, saved: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of each weight."""
         scatters = not torch.are_deterministic_algorithms_enabled()
         rows = self.gates.size(0) if scatters else self.rows.numel() + self.degree.numel()
         d_gates = self.gates.new_zeros(rows, self.gates.size(1), dtype=torch.float)
-        saved = kept[0]
         keeps = saved.numel() > 0
         gradient = WeightGradient(self)
         d_out = d_out.contiguous()

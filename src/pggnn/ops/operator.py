@@ -17,10 +17,10 @@ from pggnn.plan import Plan
 class Operation(Protocol):
     """What a backend makes of one call, see :class:`pggnn.ops.packed.Packed` and :class:`pggnn.ops.fused.Fused`."""
 
-    def forward(self, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """The result, and two tensors that the backward pass needs if it is to come."""
+    def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
+        """The result, and what the backward pass needs if it is to come; nothing where that does not fit."""
 
-    def backward(self, d_out: Tensor, *kept: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def backward(self, d_out: Tensor, kept: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of each weight."""
 
 
@@ -48,7 +48,7 @@ def _operation(
     plan: Plan | None = None,
 ) -> Operation:  # fmt: skip
     if not fused:
-        return Packed(gates, weights, graph, reading, cell, workspace)
+        return Packed(gates, weights, graph, reading, cell, workspace, plan)
     from pggnn.ops.fused import Fused
 
     return Fused(gates, weights, graph, reading, cell, workspace, plan)
@@ -64,7 +64,7 @@ class _Eager(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, operation: Operation, gates: Tensor, *weights: Tensor) -> Tensor:
         with _without_autocast(gates):
-            out, *ctx.kept = operation.forward(keep=True)
+            out, ctx.kept = operation.forward(keep=True)
         ctx.operation = operation
         ctx.save_for_backward(gates, *weights)
         return out.to(gates.dtype)
@@ -74,7 +74,7 @@ class _Eager(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         gates, *weights = ctx.saved_tensors  # refuses weights that were changed since
         with _without_autocast(gates):
-            d_gates, d_weights = ctx.operation.backward(d_out, *ctx.kept)
+            d_gates, d_weights = ctx.operation.backward(d_out, ctx.kept)
         return None, d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))
 
 
@@ -82,28 +82,28 @@ class _Eager(torch.autograd.Function):
 def _forward(
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The sums, and what the backward pass needs where it is to be kept and fits the workspace."""
     graph = Graph(start, degree, order, profile, rows, root, codes)
     reading = Reading(cast(Form, form), limit or None)
-    out, states, read = _operation(gates, weights, graph, reading, cell, workspace, fused).forward(keep)
-    return out.to(gates.dtype), states, read
+    out, states = _operation(gates, weights, graph, reading, cell, workspace, fused).forward(keep)
+    return out.to(gates.dtype), states
 
 
 @_forward.register_fake
 def _(
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    elements, read = (torch.library.get_ctx().new_dynamic_size() if keep else 0 for _ in range(2))
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    elements = torch.library.get_ctx().new_dynamic_size() if keep else 0
     half = fused and gates.dtype in (torch.bfloat16, torch.float16)
     states = gates.new_empty(elements, dtype=gates.dtype if half else state_dtype(gates, weights))
-    return gates.new_empty(degree.size(0), weights[0].size(1)), states, rows.new_empty(read)
+    return gates.new_empty(degree.size(0), weights[0].size(1)), states
 
 
 @torch.library.custom_op("pggnn::recurrence_backward", mutates_args=())
 def _backward(
-    d_out: Tensor, states: Tensor, read: Tensor,
+    d_out: Tensor, states: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, codes: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
@@ -111,13 +111,13 @@ def _backward(
     graph = Graph(start, degree, order, profile, rows, root, codes)
     reading = Reading(cast(Form, form), limit or None)
     operation = _operation(gates, weights, graph, reading, cell, workspace, fused)
-    d_gates, d_weights = operation.backward(d_out, states, read)
+    d_gates, d_weights = operation.backward(d_out, states)
     return [d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))]
 
 
 @_backward.register_fake
 def _(
-    d_out: Tensor, states: Tensor, read: Tensor,
+    d_out: Tensor, states: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, codes: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
@@ -127,16 +127,16 @@ def _(
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     gates, weights, start, degree, order, profile, rows, *ctx.constants, _, codes = inputs
     ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(*output[1:])
-    ctx.save_for_backward(*output[1:], gates, start, degree, order, profile, rows, codes, *weights)
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(output[1], gates, start, degree, order, profile, rows, codes, *weights)
 
 
-def _gradient(ctx: Any, d_out: Tensor | None, *_: Tensor) -> tuple[Any, ...]:
-    states, read, gates, start, degree, order, profile, rows, codes, *weights = ctx.saved_tensors
+def _gradient(ctx: Any, d_out: Tensor | None, _: Tensor) -> tuple[Any, ...]:
+    states, gates, start, degree, order, profile, rows, codes, *weights = ctx.saved_tensors
     if d_out is None:
         return None, [None] * len(weights), *([None] * 13)
     d_gates, *d_weights = _backward(
-        d_out, states, read, gates, weights, start, degree, order, profile, rows, *ctx.constants, codes
+        d_out, states, gates, weights, start, degree, order, profile, rows, *ctx.constants, codes
     )
     return d_gates, d_weights, *([None] * 13)
 

@@ -19,6 +19,7 @@ from pggnn.ops.schedule import Block, BlockIndex, Graph, blocks
 from pggnn.ops.structure import first_steps
 from pggnn.ops.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.orderings import Reading
+from pggnn.plan import Plan
 
 
 class Carry(NamedTuple):
@@ -26,19 +27,6 @@ class Carry(NamedTuple):
 
     hidden: Tensor
     own: list[Tensor | None]
-
-
-class Saved:
-    """States and gate rows that the forward pass leaves to the backward pass, dealt out in the order of the work."""
-
-    def __init__(self, states: Tensor, rows: Tensor, width: int) -> None:
-        self.states, self.rows, self.width = states, rows, width
-
-    def next(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Memory for the states of the next steps, and for the gate rows they read."""
-        states, self.states = self.states[: rows * self.width], self.states[rows * self.width :]
-        read, self.rows = self.rows[:rows], self.rows[rows:]
-        return states, read
 
 
 def state_dtype(gates: Tensor, weights: Sequence[Tensor]) -> torch.dtype:
@@ -50,9 +38,10 @@ class Packed:
     """The operation on one graph: what the forward and the backward pass share."""
 
     def __init__(
-        self, gates: Tensor, weights: Sequence[Tensor], graph: Graph, reading: Reading, cell: str, workspace: int
-    ) -> None:
-        self.graph, self.reading, self.cell = graph, reading, UNROLLED[cell]
+        self, gates: Tensor, weights: Sequence[Tensor], graph: Graph, reading: Reading, cell: str, workspace: int,
+        plan: Plan | None = None,
+    ) -> None:  # fmt: skip
+        self.graph, self.reading, self.cell, self.plan = graph, reading, UNROLLED[cell], plan
         self.dtype = state_dtype(gates, weights)
         self.weights = [weight.detach().to(self.dtype) for weight in weights]
         self.structure = None if graph.codes is None else self.weights.pop()
@@ -61,7 +50,6 @@ class Packed:
         self.widths = [sum(self.cell.fields(index)) * self.hidden for index in range(len(self.layers))]
         scratch = (2 * len(self.cell.gate_scale) + 2) * self.hidden
         self.most_rows = max(1, workspace // ((sum(self.widths) + scratch) * self.dtype.itemsize))
-        self.ends = reading.count(graph.degree.index_select(0, graph.order)).cumsum(0)
         self.gates = gates.detach().to(self.dtype)
         self.blocks = list(blocks(graph.profile, reading, self.most_rows))
 
@@ -111,14 +99,14 @@ class Packed:
         """Elements that the layers keep of each step of a sequence."""
         return sum(self.widths)
 
-    @property
+    @cached_property
     def saved_rows(self) -> int:
         """Steps of all blocks together, or 0 if their states do not fit the workspace."""
         rows = sum(sum(block.sizes) for block in self.blocks)
         return rows if rows <= self.most_rows else 0
 
     def unroll(
-        self, sizes: list[int], *, keep: bool, memory: Tensor | None = None, carry: Carry | None = None
+        self, sizes: tuple[int, ...], *, keep: bool, memory: Tensor | None = None, carry: Carry | None = None
     ) -> list[Unrolled]:
         """The layers over some steps, from the state ``carry`` or, without one, from the sequences' beginning."""
         rows = sum(sizes) if keep else sizes[0]
@@ -148,39 +136,43 @@ class Packed:
             for layer, weights in zip(layers, self.prepared, strict=True):
                 layer.forward(t, weights, begins and t == steps.start)
 
-    def forward(self, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """The sum over each node's sequences; states and gate rows read, if they are to be kept and fit."""
-        saved_rows = self.saved_rows if keep else 0
-        states_kept = POOL.take(saved_rows * self.width, self.gates)
-        rows_read = self.graph.rows.new_empty(saved_rows)
-        saved = Saved(states_kept, rows_read, self.width) if saved_rows > 0 else None
-        out = self.gates.new_zeros(self.graph.degree.size(0), self.hidden)
-        for block in self.blocks:
-            index = BlockIndex(block, self.graph, self.reading, self.ends)
-            states, read = (None, None) if saved is None else saved.next(sum(block.sizes))
-            layers = self.unroll(block.sizes, keep=saved is not None, memory=states)
-            for begin, end in block.slabs(self.most_rows):
-                rows = index.gate_rows(begin, end)
-                self.run(layers, range(begin, end), rows, self.bits(index, begin, end), begins=begin == 0)
-                if read is not None:
-                    read.copy_(rows)
-            out.index_add_(0, index.node, layers[-1].last_hidden)
-        return out, states_kept, rows_read
+    def index(self, block: Block) -> BlockIndex:
+        """What the steps of a block read; where all states fit the workspace, layers on the same plan share it."""
+        if self.plan is None or self.saved_rows == 0 or self.graph.rows is not self.plan.neighbor:
+            return BlockIndex(block, self.graph, self.reading)
+        return self.plan.derived(_block_index, block, self.reading, self.graph.root)
 
-    def backward(self, d_out: Tensor, *kept: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
+        """The sum over each node's sequences; states, if they are to be kept and fit."""
+        kept = POOL.take(self.saved_rows * self.width if keep else 0, self.gates)
+        states = self.split(kept)
+        out = self.gates.new_zeros(self.graph.degree.size(0), self.hidden)
+        for block, memory in zip(self.blocks, states, strict=True):
+            index = self.index(block)
+            layers = self.unroll(block.sizes, keep=memory is not None, memory=memory)
+            for begin, end in block.slabs(self.most_rows):
+                rows = index.all_gate_rows if (begin, end) == (0, len(block.sizes)) else index.gate_rows(begin, end)
+                self.run(layers, range(begin, end), rows, self.bits(index, begin, end), begins=begin == 0)
+            out.index_add_(0, index.node, layers[-1].last_hidden)
+        return out, kept
+
+    def split(self, states: Tensor) -> Sequence[Tensor | None]:
+        """What was kept of each block, if anything was."""
+        if states.numel() == 0:
+            return [None] * len(self.blocks)
+        return states.split([sum(block.sizes) * self.width for block in self.blocks])
+
+    def backward(self, d_out: Tensor, kept: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of the weights; runs blocks again whose states were not kept."""
-        states_kept, rows_read = kept
-        saved = Saved(states_kept, rows_read, self.width) if rows_read.numel() > 0 else None
         gradients = Gradients(self)
-        for block in self.blocks:
-            index = BlockIndex(block, self.graph, self.reading, self.ends)
+        for block, memory in zip(self.blocks, self.split(kept), strict=True):
+            index = self.index(block)
             d_last = d_out.index_select(0, index.node).to(self.dtype)
             d_states = [[torch.zeros_like(d_last) for _ in range(self.cell.states)] for _ in self.layers]
             d_states[-1][0] = d_last
-            if saved is not None:
-                states, rows = saved.next(sum(block.sizes))
-                bits = self.bits(index, 0, len(block.sizes))
-                gradients.add(self.unroll(block.sizes, keep=True, memory=states), rows, bits, d_states, begins=True)
+            if memory is not None:
+                layers, bits = self.unroll(block.sizes, keep=True, memory=memory), self.bits(index, 0, len(block.sizes))
+                gradients.add(layers, index.all_gate_rows, bits, d_states, begins=True)
                 continue
             slabs = list(block.slabs(self.most_rows))
             carries = self.carries(block, index, slabs)
@@ -201,6 +193,11 @@ class Packed:
                 self.run(layers, range(begin, end), rows, bits, begins=begin == 0)
                 carries.append(Carry(layers[0].state.clone(), [layer.own_state(end - 1) for layer in layers]))
         return carries
+
+
+def _block_index(plan: Plan, block: Block, reading: Reading, root: int) -> BlockIndex:
+    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, plan.neighbor, root)
+    return BlockIndex(block, graph, reading)
 
 
 class Gradients:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -34,7 +35,7 @@ class Block:
     """Sequences ``first``, ``first + 1``, …, of which ``sizes[t]`` are still running at step t."""
 
     first: int
-    sizes: list[int]
+    sizes: tuple[int, ...]
 
     def slabs(self, most_rows: int) -> Iterator[tuple[int, int]]:
         """Cuts the steps into ranges of at most ``most_rows`` rows, or one step."""
@@ -63,7 +64,7 @@ def blocks(profile: Tensor, reading: Reading, most_rows: int) -> Iterator[Block]
             room -= taken
             if taken < count:
                 groups.insert(0, (count - taken, length))
-        block = Block(first, active(lengths))
+        block = Block(first, tuple(active(lengths)))
         first += block.sizes[0]
         yield block
 
@@ -81,7 +82,8 @@ def active(lengths: list[tuple[int, int]]) -> list[int]:
 class BlockIndex:
     """Which node each sequence of a block belongs to, and which gate row each of its steps reads."""
 
-    def __init__(self, block: Block, graph: Graph, reading: Reading, ends: Tensor) -> None:
+    def __init__(self, block: Block, graph: Graph, reading: Reading) -> None:
+        ends = reading.count(graph.degree.index_select(0, graph.order)).cumsum(0)
         ids = torch.arange(block.first, block.first + block.sizes[0], device=ends.device)
         rank = torch.searchsorted(ends, ids, right=True)
         self.graph, self.reading, self.sizes = graph, reading, block.sizes
@@ -99,6 +101,11 @@ class BlockIndex:
         step = torch.repeat_interleave(per_step, output_size=total)
         sequence = torch.arange(total, device=self.n.device) - (per_step.cumsum(0) - per_step).index_select(0, step)
         return sequence, step + begin
+
+    @cached_property
+    def all_gate_rows(self) -> Tensor:
+        """The gate rows read at all steps."""
+        return self.gate_rows(0, len(self.sizes))
 
     def gate_rows(self, begin: int, end: int) -> Tensor:
         """The gate rows read at steps ``begin`` … ``end − 1``."""

@@ -10,9 +10,8 @@ all steps at once; only a handful of operations per step are left then.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -51,8 +50,9 @@ class Unrolled(ABC):
         return len(cls.gate_scale), *cls.own_fields, min(index + 1, 2)
 
     def __init__(
-        self, index: int, memory: Tensor, sizes: list[int], state: Tensor, hidden: int, keep: bool, carry: Tensor | None
-    ) -> None:
+        self, index: int, memory: Tensor, sizes: tuple[int, ...], state: Tensor, hidden: int, keep: bool,
+        carry: Tensor | None,
+    ) -> None:  # fmt: skip
         rows = sum(sizes) if keep else sizes[0]
         self.index, self.sizes, self.hidden, self.keep, self.carry = index, sizes, hidden, keep, carry
         parts = memory.split([rows * hidden * field for field in self.fields(index)])
@@ -148,17 +148,11 @@ def first_rows(tensor: Tensor, sizes: Sequence[int]) -> list[Tensor]:
     return [views[size] for size in sizes]
 
 
-def stretches(sizes: list[int]) -> Iterator[tuple[slice, slice]]:
-    """The packed rows of steps 1, 2, … with the rows one step earlier, in the longest stretches contiguous in both."""
-    offsets = [0, *accumulate(sizes)]
-    step = 1
-    while step < len(sizes):
-        stop = step + 1
-        while sizes[step] == sizes[step - 1] and stop < len(sizes) and sizes[stop] == sizes[step]:
-            stop += 1
-        rows = offsets[stop] - offsets[step]
-        yield slice(offsets[step], offsets[stop]), slice(offsets[step - 1], offsets[step - 1] + rows)
-        step = stop
+def rows_before(sizes: Sequence[int], device: torch.device) -> Tensor:
+    """For each packed row of steps 1, 2, … that of the same sequence one step earlier."""
+    first, counts = sizes[0], torch.tensor(sizes, device=device)
+    rows = torch.arange(first, sum(sizes), device=device)
+    return rows - counts[:-1].repeat_interleave(counts[1:], output_size=len(rows))
 
 
 def flush(*gradients: Tensor) -> None:
@@ -222,12 +216,13 @@ class UnrolledLSTM(Unrolled):
         tanh_slope(i, g, out=d_g)
         sigmoid_slope(dc_by_dh, o, out=d_o)
         torch.addcmul(o, o, dc_by_dh.square_(), value=-1, out=dc_by_dh)
-        for rows, before in stretches(self.sizes):
-            sigmoid_slope(self.own[0][before], f[rows], out=d_f[rows])
+        first, before = self.sizes[0], self.scratch(1)
+        torch.index_select(self.own[0], 0, rows_before(self.sizes, f.device), out=before[first:])
         if self.carry is None:
-            d_f[: self.sizes[0]].zero_()
+            before[:first].zero_()
         else:
-            sigmoid_slope(self.carry[: self.sizes[0]], f[: self.sizes[0]], out=d_f[: self.sizes[0]])
+            before[:first].copy_(self.carry[:first])
+        sigmoid_slope(before, f, out=d_f)
 
         by_dc = self.steps(d_gates.view(-1, 4, self.hidden)[:, :3])
         d_gate_steps, by_dh, f_steps, c_by_h = (self.steps(part) for part in (d_gates, d_o, f, dc_by_dh))
