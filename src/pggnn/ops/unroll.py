@@ -12,6 +12,7 @@ all steps at once; only a handful of operations per step are left then.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -149,10 +150,10 @@ def first_rows(tensor: Tensor, sizes: Sequence[int]) -> list[Tensor]:
 
 
 def rows_before(sizes: Sequence[int], device: torch.device) -> Tensor:
-    """For each packed row of steps 1, 2, … that of the same sequence one step earlier."""
-    first, counts = sizes[0], torch.tensor(sizes, device=device)
-    rows = torch.arange(first, sum(sizes), device=device)
-    return rows - counts[:-1].repeat_interleave(counts[1:], output_size=len(rows))
+    """For each packed row of steps 1, 2, … that of the same sequence one step earlier, without a copy from the host."""
+    starts = accumulate(sizes, initial=0)
+    steps = [torch.arange(start, start + size, device=device) for start, size in zip(starts, sizes[1:], strict=False)]
+    return torch.cat([torch.arange(0, device=device), *steps])
 
 
 def flush(*gradients: Tensor) -> None:
