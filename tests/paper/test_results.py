@@ -154,6 +154,14 @@ def test_published_runs_are_found_where_they_are(tmp_path):
     assert runs("table2", tmp_path, quick=True)["GCN", "ER triangles"].folder.parts[-3] == "quick"
 
 
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
+@pytest.mark.parametrize("name", ["table3", "search"])
+def test_no_time_is_refused(name, minutes, tmp_path, capsys):
+    assert main(["reproduce", name, "--minutes", minutes, "--out", str(tmp_path / "out")]) == 2
+    assert f"--minutes must be a number greater than 0, got {minutes}" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def killed(out, seconds):
     """Starts the table in a process of its own and kills it after so long; returns whether it had ended before."""
     command = ["reproduce", "table2", "--quick", "--only", *ONLY, "--jobs", "2", "--out", str(out), *TINY]

@@ -65,7 +65,10 @@ def train_table(name: str, args: argparse.Namespace) -> None:
     from pggnn.paper.results import reproduce
 
     chosen = args.quick, args.seeds, args.only, args.jobs, tuple(args.options)
-    _, written = reproduce(name, args.out, *chosen, until=until)
+    shown, written = reproduce(name, args.out, *chosen, until=until)
+    if not shown:
+        print("No run has ended yet, so there is nothing to show.")
+        return
     print(f"{written.read_text()}\n{written} and {written.with_suffix('.json').name}")
     print(f"Page: {written.with_suffix('.html')}")
 
@@ -113,7 +116,11 @@ def _add_sweep(sub: argparse.ArgumentParser) -> None:
 
 def _until(args: argparse.Namespace) -> float:
     """When to stop; asked before anything is imported, which takes seconds too."""
-    return math.inf if args.minutes is None else time.time() + 60 * args.minutes
+    if args.minutes is None:
+        return math.inf
+    if not args.minutes > 0:
+        raise ValueError(f"--minutes must be a number greater than 0, got {args.minutes:g}")
+    return time.time() + 60 * args.minutes
 
 
 def _add_only(sub: argparse.ArgumentParser) -> None:
