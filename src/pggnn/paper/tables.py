@@ -273,7 +273,7 @@ def choose(name: str, cells: Iterable[Key], only: Sequence[str]) -> list[Key]:
     names = [dict.fromkeys(cell[axis] for cell in found) for axis in (0, 1)]
     for text in asked:
         if not any(fnmatchcase(one.lower(), text) for axis in names for one in axis):
-            rows, columns = (", ".join(axis) for axis in names)
+            rows, columns = (", ".join(map(repr, axis)) for axis in names)
             raise ValueError(f"{name} has no row or column {text!r}; its rows are {rows}; its columns are {columns}")
     for axis in (0, 1):
         meant = {one for one in names[axis] if any(fnmatchcase(one.lower(), text) for text in asked)}
