@@ -164,6 +164,18 @@ def test_half_precision(hidden, workspace):
     )
 
 
+@pytest.mark.parametrize(
+    ("hidden", "workspace", "structure"), [(128, PARALLEL, 0), (100, SERIAL, 0), (70, PARALLEL, 3)]
+)
+def test_tiles_of_many_sequences(hidden, workspace, structure, monkeypatch):
+    """The tiles that a GPU has where sequences are many: their columns are spread over two groups of warps."""
+    monkeypatch.setattr(fused, "shape", lambda *_: fused.Shape(64, 8, projects=False))
+    assert_matches_reference(
+        Reading("merged"), "lstm", 2, workspace, torch.half, (3, 4, 0), backend="triton", tolerance=0.006,
+        hidden=hidden, structure=structure,
+    )  # fmt: skip
+
+
 def test_scattered_gradients_are_the_same():
     torch.use_deterministic_algorithms(False)
     assert_matches_reference(Reading("merged"), "lstm", 1, BLOCKS, torch.float, backend="triton")
