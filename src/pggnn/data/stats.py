@@ -43,10 +43,10 @@ NOTES = {
     ): "The graphs have 622,756,747 triangles, 124,551.35 on average. Adding the graphs' "
     "counts one by one in single precision gives the paper's 124,551.40.",
     ("MNIST", "triangles_avg", "626.08"): "Directed 3-cycles, tr(A³)/3, as in the paper's appendix on directed graphs "
-    "(undirected triangles: 562.85 on average, 645 at most). The paper's graphs were made elsewhere; rounding keeps "
-    "them apart: edges lead to eight of the nine most similar nodes, and it decides which of nearly equal ones is left "
-    "out. Made again from the 10,000 test images, places in single precision give these graphs; in double precision "
-    "one graph in nine has another count, and the mean moves by 0.01, more than it is off here.",
+    "(undirected triangles: 562.85 on average, 645 at most). The paper's graphs were made elsewhere, and most likely "
+    "rounding keeps them apart: edges lead to eight of the nine most similar nodes, and it decides which of nearly "
+    "equal ones is left out. Made again from the 10,000 test images, places in single precision give these graphs; in "
+    "double precision one graph in nine has another count, and the mean moves by 0.01, more than it is off here.",
 }
 NOTES["MNIST", "triangles_max", "701.00"] = NOTES["MNIST", "triangles_avg", "626.08"]
 """Why a figure of ours, at two decimals, is not the paper's."""

@@ -14,8 +14,7 @@ a sample), with scikit-image 0.26 instead of the 0.15 of the time:
   of the nine it had put last was lost. Here they lead to the 8 most similar, in falling order; 87.7 % are the same.
   That sort, with places in single precision, finds the published edges again, all but 14 of 5.6 million; in double
   precision it loses others in 11 % of the graphs, and they have 626.316 directed 3-cycles on average instead of
-  626.304; with the sort that NumPy has for newer processors, 10 % of the edges are others
-  (``tests/data/published_edges.py``).
+  626.304 (``tests/data/published_edges.py``).
 - The published nodes are in random order, here they go by rows.
 """
 
