@@ -113,9 +113,17 @@ class Plan:
 
     def renumbered(self) -> "Plan":
         """The same neighbourhoods, each in a fresh uniformly random numbering. No host synchronisation."""
-        shuffle = torch.rand_like(self.center, dtype=torch.double).argsort()
-        shuffle = shuffle[torch.argsort(self.center[shuffle], stable=True)]
-        return replace(self, neighbor=self.neighbor[shuffle], edge=self.edge[shuffle])
+        shuffle = (self.center + torch.rand_like(self.center, dtype=torch.double) / 2).argsort()
+        plan = replace(self, neighbor=self.neighbor[shuffle], edge=self.edge[shuffle])
+        if not torch.compiler.is_compiling():
+            plan.__dict__["_shape"] = self.shape
+        return plan
+
+    @property
+    def shape(self) -> "Plan":
+        """The plan that this one is a renumbering of, or itself: to derive from what depends on degrees alone."""
+        found: Plan = self.__dict__.get("_shape", self)
+        return found
 
     def repeated(self, times: int) -> "Plan":
         """Each neighbourhood so many times, as those of other centres: node v's are of v, v + N, v + 2N …"""

@@ -130,7 +130,7 @@ class Fused:
         self.shape = shape(gates, self.hidden, sequences)
         # A plan keeps its tiles for the next layer on it.
         build = (reading, self.shape.block)
-        self.tiles = Tiles.build(graph, *build) if plan is None else plan.derived(Tiles.build, *build)
+        self.tiles = Tiles.build(graph, *build) if plan is None else plan.shape.derived(Tiles.build, *build)
         self.extent = self.tiles.extent
         self._paused: dict[Chunk, list[Tensor | None]] = {}
         self.workspace = workspace

@@ -25,9 +25,10 @@ from pggnn.train.options import load, parse
 
 RENUMBERED, MEAN = ("--model.numbering", "random"), ("--model.readout", "mean")
 K = ("--model.orderings", "16")
+DECAY = ("--optim.weight_decay", "0.1")
 COSINE = ("--optim.schedule", "cosine", "--optim.warmup", "10")
 ZINC = (
-    *("--optim.loss", "mae", "--optim.sampling", "shuffle", *COSINE, "--optim.epochs", "400", "--optim.lr", "0.002"),
+    *("--optim.loss", "mae", "--optim.sampling", "shuffle", *COSINE, "--optim.epochs", "300", "--optim.lr", "0.002"),
     *("--protocol.report", "best"),
 )
 
@@ -75,21 +76,19 @@ SEARCHES = {
             "single, renumbered": (*ZINC, *SINGLE, *RENUMBERED),
             "group": (*ZINC, *GROUP),
             "group, renumbered": (*ZINC, *GROUP, *RENUMBERED),
-            "group, 8 layers": (*ZINC, *GROUP, "--model.layers", "8"),
-            "group, 8 layers, renumbered": (*ZINC, *GROUP, *RENUMBERED, "--model.layers", "8"),
-            "group, mean": (*ZINC, *GROUP, *MEAN),
-            "group, weight decay": (*ZINC, *GROUP, "--optim.weight_decay", "0.1"),
+            "group, renumbered, weight decay": (*ZINC, *GROUP, *RENUMBERED, *DECAY),
+            "group, renumbered, 8 layers": (*ZINC, *GROUP, *RENUMBERED, "--model.layers", "8"),
         },
         (),
     ),
     "ZINC with bonds": Search(
         "zinc",
         {
-            "single": (*ZINC, *BONDS, *SINGLE),
             "single, renumbered": (*ZINC, *BONDS, *SINGLE, *RENUMBERED),
             "group": (*ZINC, *BONDS, *GROUP),
             "group, renumbered": (*ZINC, *BONDS, *GROUP, *RENUMBERED),
-            "group, 8 layers, renumbered": (*ZINC, *BONDS, *GROUP, *RENUMBERED, "--model.layers", "8"),
+            "group, renumbered, weight decay": (*ZINC, *BONDS, *GROUP, *RENUMBERED, *DECAY),
+            "group, renumbered, 8 layers": (*ZINC, *BONDS, *GROUP, *RENUMBERED, "--model.layers", "8"),
         },
         (),
         "zinc_bonds",

@@ -136,6 +136,9 @@ class ProtocolConfig:
     """A training for each; figures are mean ± standard deviation over them."""
     report: Literal["best", "last"] = "best"
     """Test at the epoch with the best validation, or after the last."""
+    random: Literal["own", "authors"] = "own"
+    """Whose random numbers weights start with and batches are drawn by: ours, where each epoch's depend on seed and
+    epoch alone; or those that the paper's authors' scripts make of the seed."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from torch_geometric.data import Batch
 from pggnn.data.batches import Batches
 from pggnn.data.storage import Storage
 from pggnn.seeds import derived_seed
-from pggnn.train import checkpoint
+from pggnn.train import authors, checkpoint
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import Config
 from pggnn.train.distributed import share_norms
@@ -74,6 +74,8 @@ class Training:
         self.task = Task(schema, optim.loss)
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
+        if config.protocol.random == "authors":
+            authors.start(self.network, seed)
         allot_workspace(self.network, fabric.device)
         share_norms(self.network)
         scorer = Scorer(self.network, config.model.edge_features)
@@ -84,7 +86,8 @@ class Training:
         )  # fmt: skip
         self.scorer, self.optimizer = fabric.setup(scorer, self.adam)
         self.schedule = Schedule(self.adam, optim, self.task.maximise and parts.val is not None)
-        self.batches = self._batches(parts.train, optim.batch_size, optim.sampling)
+        kind = authors.Draws if config.protocol.random == "authors" else Batches
+        self.batches = self._batches(parts.train, optim.batch_size, optim.sampling, kind)
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
@@ -218,9 +221,9 @@ class Training:
             Checkpoint(weights, self.state).save(self.folder / BEST)
         Checkpoint(weights, state, self.optimizer.state_dict()).save(self.folder / LAST, self.folder / PREVIOUS)
 
-    def _batches(self, index: Tensor, batch_size: int, sampling: Any) -> Batches:
+    def _batches(self, index: Tensor, batch_size: int, sampling: Any, kind: type[Batches] = Batches) -> Batches:
         shard = self.fabric.global_rank, self.fabric.world_size
-        return Batches(self.storage, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
+        return kind(self.storage, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
 
     def _loader(self) -> Iterable[Batch]:
         """The batches of the epoch, assembled by other processes if asked for."""

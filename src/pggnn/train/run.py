@@ -15,7 +15,7 @@ from pggnn.data import catalogue
 from pggnn.data.graphs import Graphs
 from pggnn.data.storage import Storage
 from pggnn.nn.labels import adjacency_rows
-from pggnn.train import checkpoint, log, protocol
+from pggnn.train import authors, checkpoint, log, protocol
 from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
 from pggnn.train.folder import clear, conclude, locked, missing, prepare
@@ -73,6 +73,8 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
     protocol.parts(config, graphs, protocol.members(config)[0])
     build(config.model, graphs.schema)
+    if config.protocol.random == "authors":
+        authors.check(config)
     if config.model.relabellings > 0:
         some = Storage(graphs).take(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
