@@ -19,8 +19,8 @@ from pggnn.files import replacing
 from pggnn.paper.sweep import train_missing
 from pggnn.paper.tables import BONDS, GROUP, NESTED, SINGLE, Key, Options, choose, slug
 from pggnn.train import log, protocol
-from pggnn.train.config import Config, DataConfig, plain
-from pggnn.train.folder import missing
+from pggnn.train.config import Config, DataConfig, difference, plain
+from pggnn.train.folder import CIRCUMSTANCES, missing
 from pggnn.train.options import load, parse
 
 RENUMBERED, MEAN = ("--model.numbering", "random"), ("--model.readout", "mean")
@@ -110,6 +110,8 @@ class Candidate:
     trainings: int
     seconds_per_epoch: float
     options: Options
+    otherwise: tuple[str, ...] = ()
+    """Where it was run with others than these."""
 
 
 def search(
@@ -163,9 +165,12 @@ def measure(key: Key, config: Config) -> Candidate:
         epoch, values = protocol.best_common_epoch([[record["val"] for record in log.read(one)] for one in folders])
         epochs = [epoch]
     seconds = statistics.median(record["seconds"] for folder in folders for record in log.read(folder))
+    found = SEARCHES[key[1]]
+    options = found.candidates[key[0]]
+    own = parse(["--config", found.config, *options, *found.protocol])[0]
     return Candidate(
         *key, results[0]["metric"], statistics.fmean(values), statistics.pstdev(values), statistics.fmean(epochs),
-        len(folders), seconds, SEARCHES[key[1]].candidates[key[0]],
+        len(folders), seconds, options, tuple(difference(config, own, (*CIRCUMSTANCES, "protocol.seeds"))),
     )  # fmt: skip
 
 
@@ -182,7 +187,11 @@ def markdown(ranked: list[Candidate]) -> str:
             f"| {one.data} | {one.name} | {_figure(one)} | {one.trainings} | {one.epoch:.0f} "
             f"| {one.seconds_per_epoch:.2f} | `{' '.join(one.options)}` |"
         )
-    return "\n".join([*lines, "", "- No test figure was read for this.", ""])
+    lines += ["", "- No test figure was read for this."]
+    for otherwise in dict.fromkeys(one.otherwise for one in ranked if one.otherwise):
+        of = dict.fromkeys(one.data for one in ranked if one.otherwise == otherwise)
+        lines.append(f"- {', '.join(of)}: {'; '.join(otherwise)}.")
+    return "\n".join([*lines, ""])
 
 
 def as_yaml(one: Candidate, tried: int) -> str:
@@ -198,6 +207,7 @@ def as_yaml(one: Candidate, tried: int) -> str:
     }
     said = f"# {one.data}, chosen by validation: {one.metric} {_figure(one)} over {one.trainings}, the best of "
     said += f"{tried} candidates.\n# pggnn reproduce search --only '{one.data}'\n"
+    said += "".join(f"# In the search: {text}\n" for text in one.otherwise)
     return said + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, default_flow_style=None)
 
 
