@@ -9,11 +9,14 @@ import sys
 import time
 
 import pytest
+from rich.console import Console
 
 from pggnn.cli import main
-from pggnn.train import folder, log
+from pggnn.train import folder, log, run
 from pggnn.train.checkpoint import Checkpoint
-from pggnn.train.config import save
+from pggnn.train.config import Config, DataConfig, RunConfig, save
+from pggnn.train.progress import Bars
+from pggnn.train.protocol import Member
 
 ER = ["--data.name", "ER", "--data.options", "{seed: 0, graphs: 24}", "--run.device", "cpu", "--run.jobs", "1"]
 ER += ["--model.hidden", "4", "--model.layers", "1", "--optim.epochs", "2", "--run.tensorboard", "false"]
@@ -266,3 +269,40 @@ def test_a_fold_that_fails_ends_the_sweep(small, fit, classes, monkeypatch):
     with pytest.raises(ValueError, match=r"seed0/fold[01]: .*(loss became|no longer finite)"):
         fit(config)
     assert time.monotonic() - begin < 120
+
+
+def test_one_without_memory_waits_for_the_others(tmp_path, monkeypatch, capsys):
+    """There is no GPU to fill here, so processes only say that theirs is full: the second of three, the first time."""
+    given = []
+
+    class Full:
+        def start(self, words, errors):
+            given.append(words)
+            no_room = len(given) == 2 or "always" in words[0]
+            errors.write_text("Traceback\ntorch.OutOfMemoryError: CUDA out of memory. And so on.\n" if no_room else "")
+            return len(given) - 1
+
+        looks = 0
+
+        def code(self, number):
+            if number == 1 or "always" in given[number][0]:
+                return 1
+            self.looks += 1
+            return 0 if self.looks > 3 else None
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(run, "Workers", Full)
+    monkeypatch.setattr(run, "POLL", 0.0)
+    config = Config(DataConfig("ER"), run=RunConfig(out=str(tmp_path / "room")))
+    todo = [(config, Member(seed)) for seed in range(3)]
+    with Bars(Console(file=sys.stderr), "") as bars:
+        run.train_side_by_side(todo, 2, None, bars)
+    assert [words[1:4] for words in given] == [
+        ["0", "None", "new"], ["1", "None", "new"], ["2", "None", "last"], ["1", "None", "last"]
+    ]  # fmt: skip
+    assert "seed1: too little memory beside 1 others; it goes on when one of them has ended" in capsys.readouterr().err
+    alone = Config(DataConfig("ER"), run=RunConfig(out=str(tmp_path / "always")))
+    with Bars(Console(file=sys.stderr), "") as bars, pytest.raises(ValueError, match=r"seed0: torch\.OutOfMemoryError"):
+        run.train_side_by_side([(alone, Member(0))], 2, None, bars)

@@ -34,6 +34,8 @@ ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
 STOPPED, ORPHANED = 75, 76
 """Exit codes of a training that stopped for want of time, and of one whose parent is no more."""
+OUT_OF_MEMORY = "torch.OutOfMemoryError"
+"""What a training says last that found too little memory on a GPU."""
 POLL = 0.3
 """Seconds between two looks at other processes."""
 
@@ -177,7 +179,8 @@ def train_side_by_side(
 ) -> None:
     """Trainings of one or several runs, so many at once, each in a process that trains nothing else meanwhile.
 
-    One that fails does not stop the others; what it said is raised when they have ended.
+    One that fails does not stop the others; what it said is raised when they have ended. One that a GPU has too little
+    memory for beside the others goes on when one of them has ended, and from then on fewer run at once.
 
     Args:
         todo: The trainings.
@@ -189,7 +192,7 @@ def train_side_by_side(
             first one.
     """
     waiting, failed = list(todo), []
-    running: dict[Path, tuple[int, Bar]] = {}
+    running: dict[Path, tuple[int, Bar, Config, Member]] = {}
     workers, longest = Workers(), 0.0
     several = len({config.folder for config, _ in todo}) > 1
     try:
@@ -201,11 +204,11 @@ def train_side_by_side(
                 folder = config.folder / member.name
                 folder.mkdir(parents=True, exist_ok=True)
                 words = [str(config.folder), str(member.seed), str(member.fold), resume or "new", str(until)]
-                running[folder] = workers.start(words, folder / ERRORS), bar
+                running[folder] = workers.start(words, folder / ERRORS), bar, config, member
             if not running:
                 break
             time.sleep(POLL)
-            for folder, (number, bar) in list(running.items()):
+            for folder, (number, bar, config, member) in list(running.items()):
                 code = workers.code(number)
                 fresh = log.read(folder)[bar.done :]
                 longest = max([longest, *(record["seconds"] for record in fresh)])
@@ -217,9 +220,15 @@ def train_side_by_side(
                 if code and code != STOPPED:
                     errors = (folder / ERRORS).read_text().strip().splitlines()
                     said = errors[-1] if errors and code > 0 else f"its process ended with code {code}"
-                    failed.append(f"{folder}: {said}")
+                    if OUT_OF_MEMORY in said and running:
+                        jobs, resume = len(running), "last"
+                        waiting.append((config, member))
+                        said = f"too little memory beside {jobs} others; it goes on when one of them has ended"
+                    else:
+                        failed.append(f"{folder}: {said}")
+                        said += "; the others go on"
                     if waiting or running:
-                        bars.console.print(f"{failed[-1]}; the others go on", soft_wrap=True, highlight=False)
+                        bars.console.print(f"{folder}: {said}", soft_wrap=True, highlight=False)
     finally:
         workers.close()
     if failed:
