@@ -95,8 +95,25 @@ def test_labels_change_places():
     spread = [Network.forward(model, x, graphs.edge_index, graphs.batch) for x in (graphs.x, columns)]
     again = model(columns, graphs.edge_index, graphs.batch)
     assert (mean - again).abs().mean() < 0.3 * (spread[0] - spread[1]).abs().mean()
-    with pytest.raises(ValueError, match="relabellings must be 0 or more, got -1"):
+    with pytest.raises(ValueError, match="must be 0 or more, got -1 and 0"):
         PGGNN(6, 8, 1, relabellings=-1)
+
+
+def test_neighbours_change_places():
+    """In training each layer numbers neighbours afresh; otherwise scores are the mean over numberings, whatever the
+    order of the edges was."""
+    graphs = Batch.from_data_list(erdos_renyi(2, 8, 0.6))
+    model = PGGNN(8, 8, 1, num_layers=2, level="node", orderings="single", renumberings=200)
+    assert all(conv.numbering == "random" for conv in model.convs)
+    model.train()
+    assert not torch.equal(model(graphs.x, graphs.edge_index), model(graphs.x, graphs.edge_index))
+    model.eval()
+    shuffled = graphs.edge_index[:, torch.randperm(graphs.edge_index.size(1))]
+    mean, again = (model(graphs.x, edges, graphs.batch) for edges in (graphs.edge_index, shuffled))
+    spread = [Network.forward(model, graphs.x, edges) for edges in (graphs.edge_index, shuffled)]
+    assert (mean - again).abs().mean() < 0.3 * (spread[0] - spread[1]).abs().mean()
+    with pytest.raises(ValueError, match="must be 0 or more, got 0 and -2"):
+        PGGNN(6, 8, 1, renumberings=-2)
 
 
 def test_dropout_acts_on_the_scores():

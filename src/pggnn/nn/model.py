@@ -137,6 +137,8 @@ class PGGNN(Network):
         relabellings: For features that are rows of the adjacency matrix: label the nodes of each graph afresh in each
             training step, so that their columns change places, and score by the mean over so many other labels. Nothing
             that depends on the labels is then learnt by heart. 0 leaves them as they are.
+        renumberings: Number the neighbours afresh in each training step and layer, and score by the mean over so many
+            other numberings. 0 leaves that to ``numbering``.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
 
     Shapes:
@@ -160,28 +162,33 @@ class PGGNN(Network):
         aggregation: str = "arrangements",
         scores: Scores = "all",
         relabellings: int = 0,
+        renumberings: int = 0,
         **kwargs: Any,
     ) -> None:
-        if relabellings < 0:
-            raise ValueError(f"relabellings must be 0 or more, got {relabellings}")
+        if min(relabellings, renumberings) < 0:
+            raise ValueError(f"relabellings and renumberings must be 0 or more, got {relabellings} and {renumberings}")
+        if renumberings > 0:
+            kwargs["numbering"] = "random"
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation must be one of {', '.join(map(repr, AGGREGATIONS))}, got {aggregation!r}")
         layer: Any = AGGREGATIONS[aggregation]
         widths = [in_channels, *[hidden_channels] * num_layers]
         convs = [layer(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs) for width in widths[:-1]]
         super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores)
-        self.relabellings = relabellings
+        self.relabellings, self.renumberings = relabellings, renumberings
 
     def forward(
         self, x: Tensor, edge_index: Tensor | Plan, batch: OptTensor = None, *args: Any, **kwargs: Any
     ) -> Tensor:
         """Scores each graph or node; arguments as in :class:`Network`."""
-        if self.relabellings == 0:
+        times = max(self.relabellings, self.renumberings)
+        if times == 0:
             return super().forward(x, edge_index, batch, *args, **kwargs)
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
         graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
         scores = []
-        for _ in range(1 if self.training else self.relabellings):
-            rows = permute_columns(x, graph, permute(graph))
-            scores.append(super().forward(rows, plan, batch, *args, **kwargs))
+        for _ in range(1 if self.training else times):
+            rows = permute_columns(x, graph, permute(graph)) if self.relabellings > 0 else x
+            numbered = plan.renumbered() if self.renumberings > 0 and not self.training else plan
+            scores.append(super().forward(rows, numbered, batch, *args, **kwargs))
         return torch.stack(scores).mean(0)

@@ -24,6 +24,8 @@ from pggnn.train.folder import CIRCUMSTANCES, missing
 from pggnn.train.options import load, parse
 
 RENUMBERED, MEAN = ("--model.numbering", "random"), ("--model.readout", "mean")
+MEANS = ("--model.renumberings", "8")
+"""Renumbered, and answers are means over eight numberings."""
 K = ("--model.orderings", "16")
 DECAY = ("--optim.weight_decay", "0.1")
 COSINE = ("--optim.schedule", "cosine", "--optim.warmup", "10")
@@ -51,6 +53,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP) -> dict[str, Options]
     return {
         "as published": SINGLE,
         "renumbered": (*SINGLE, *RENUMBERED),
+        "renumbered, means": (*SINGLE, *MEANS),
         "mean": (*SINGLE, *MEAN),
         f"hidden {width}": (*SINGLE, "--model.hidden", str(width)),
         f"dropout {dropout:g}": (*SINGLE, "--model.dropout", str(dropout)),
@@ -74,6 +77,7 @@ SEARCHES = {
             "as published": SINGLE,
             "single": (*ZINC, *SINGLE),
             "single, renumbered": (*ZINC, *SINGLE, *RENUMBERED),
+            "single, renumbered, means": (*ZINC, *SINGLE, *MEANS),
             "group": (*ZINC, *GROUP),
             "group, renumbered": (*ZINC, *GROUP, *RENUMBERED),
             "group, renumbered, weight decay": (*ZINC, *GROUP, *RENUMBERED, *DECAY),
@@ -85,6 +89,7 @@ SEARCHES = {
         "zinc",
         {
             "single, renumbered": (*ZINC, *BONDS, *SINGLE, *RENUMBERED),
+            "single, renumbered, means": (*ZINC, *BONDS, *SINGLE, *MEANS),
             "group": (*ZINC, *BONDS, *GROUP),
             "group, renumbered": (*ZINC, *BONDS, *GROUP, *RENUMBERED),
             "group, renumbered, weight decay": (*ZINC, *BONDS, *GROUP, *RENUMBERED, *DECAY),

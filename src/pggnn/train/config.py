@@ -70,6 +70,9 @@ class ModelConfig:
     relabellings: int = 0
     """PG-GNN on rows of the adjacency matrix: labels nodes afresh in each training step, and answers with the mean over
     so many other labels; 0 leaves them as they are."""
+    renumberings: int = 0
+    """PG-GNN: numbers neighbours afresh in each training step, and answers with the mean over so many other numberings;
+    0 leaves that to numbering."""
     weighting: Literal["symmetric", "mean"] = "symmetric"
     """GCN: neighbours weigh by the roots of degrees, as in its paper, or all the same, as in Kipf's later code."""
     beside: Literal["features", "rows", "nothing"] = "features"
@@ -167,7 +170,8 @@ LEAST = {
     "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.orderings": 1, "model.rnn_layers": 1,
     "model.max_degree": 1, "optim.batch_size": 1, "optim.steps": 1, "optim.epochs": 1, "optim.patience": 0,
     "optim.every": 1, "protocol.folds": 2, "run.jobs": 0, "run.threads": 0, "model.structure": 0,
-    "optim.warmup": 0, "model.relabellings": 0, "model.numberings": 1,
+    "optim.warmup": 0, "model.relabellings": 0, "model.renumberings": 0,
+    "model.numberings": 1,
 }  # fmt: skip
 """Smallest value of each whole number."""
 Range = tuple[str, Callable[[float], bool]]

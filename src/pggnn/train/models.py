@@ -20,6 +20,7 @@ MODELS: dict[str, Callable[..., Network]] = {
 OWN = {
     "pggnn": [
         "aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure", "numberings", "relabellings",
+        "renumberings",
     ],
     "gcn": ["weighting"], "rp": ["beside"], "sage": ["replace"],
 }  # fmt: skip
