@@ -7,7 +7,7 @@ of steps where sequences are long, run one after the other and are run again in 
 """
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import torch
@@ -34,6 +34,22 @@ def state_dtype(gates: Tensor, weights: Sequence[Tensor]) -> torch.dtype:
     return torch.promote_types(torch.promote_types(gates.dtype, weights[0].dtype), torch.float)
 
 
+@cache
+def jitted_lstm() -> type[Unrolled] | None:
+    """The LSTM as Numba compiles it, where there is Numba and somewhere to keep what it compiled."""
+    try:
+        from pggnn.ops.jitted import JittedLSTM
+    except (ImportError, RuntimeError):
+        return None
+    return JittedLSTM
+
+
+def fastest(cell: str, dtype: torch.dtype, device: torch.device) -> type[Unrolled]:
+    """The cell as it runs fastest on such tensors."""
+    jittable = cell == "lstm" and dtype == torch.float and device.type == "cpu"
+    return (jitted_lstm() if jittable else None) or UNROLLED[cell]
+
+
 class Packed:
     """The operation on one graph: what the forward and the backward pass share."""
 
@@ -41,8 +57,9 @@ class Packed:
         self, gates: Tensor, weights: Sequence[Tensor], graph: Graph, reading: Reading, cell: str, workspace: int,
         plan: Plan | None = None,
     ) -> None:  # fmt: skip
-        self.graph, self.reading, self.cell, self.plan = graph, reading, UNROLLED[cell], plan
+        self.graph, self.reading, self.plan = graph, reading, plan
         self.dtype = state_dtype(gates, weights)
+        self.cell = fastest(cell, self.dtype, gates.device)
         self.weights = [weight.detach().to(self.dtype) for weight in weights]
         self.structure = None if graph.codes is None else self.weights.pop()
         self.layers = split_layers(self.weights)

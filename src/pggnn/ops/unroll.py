@@ -22,6 +22,8 @@ from pggnn.ops.memory import POOL
 
 FLUSH_EVERY = 8
 """After so many steps backwards, gradients that have vanished are set to zero."""
+VANISHED = 1e-30
+"""Gradients no larger than this have vanished."""
 
 
 class Prepared(NamedTuple):
@@ -134,6 +136,9 @@ class Unrolled(ABC):
             torch.addmm(weights.bias_ih, below, weights.weight[: self.hidden], out=gates)
         else:
             torch.addmm(weights.bias_ih, self.read_steps[t], weights.weight, out=gates)
+
+    def keep_inputs(self, t: int) -> None:
+        """Keeps what step t reads for the backward pass, if there is one."""
         if self.keep:
             self.input_steps[t].copy_(self.read_steps[t])
 
@@ -160,7 +165,7 @@ def flush(*gradients: Tensor) -> None:
     """Sets to zero what has vanished: on long sequences it would sink to denormal numbers, slow beyond all bearing."""
     for gradient in gradients:
         if gradient.dtype == torch.float:
-            torch.nn.functional.hardshrink(gradient, 1e-30, out=gradient)
+            torch.nn.functional.hardshrink(gradient, VANISHED, out=gradient)
 
 
 def sigmoid_slope(factor: Tensor, output: Tensor, out: Tensor) -> None:
@@ -197,6 +202,7 @@ class UnrolledLSTM(Unrolled):
 
     def forward(self, t: int, weights: Prepared, begins: bool) -> None:
         self.project(t, weights, begins)
+        self.keep_inputs(t)
         i, f, g, o = (gate[t] for gate in self.gate_columns)
         c, h = self.c_steps[t], self.h_steps[t]
         self.gate_steps[t].sigmoid_()
@@ -272,8 +278,7 @@ class UnrolledGRU(Unrolled):
 
     def forward(self, t: int, weights: Prepared, begins: bool) -> None:
         (r, z, n), h = (gate[t] for gate in self.gate_columns), self.h_steps[t]
-        if self.keep:
-            self.input_steps[t].copy_(self.read_steps[t])
+        self.keep_inputs(t)
         if self.index > 0:
             below, weight_ih = self.read_steps[t][:, : self.hidden], weights.weight[: self.hidden]
             torch.addmm(weights.bias_ih, below, weight_ih, out=self.gate_steps[t])
@@ -334,6 +339,7 @@ class UnrolledSRN(Unrolled):
 
     def forward(self, t: int, weights: Prepared, begins: bool) -> None:
         self.project(t, weights, begins)
+        self.keep_inputs(t)
         self.activate(self.gate_steps[t])
         self.h_steps[t].copy_(self.gate_steps[t])
 

@@ -1,0 +1,184 @@
+"""The LSTM that Numba compiles, against the reference, and what it must leave to others."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from test_group_recurrence import BLOCKS, DEGREES, HIDDEN, PARALLEL, SERIAL, assert_matches_reference, outcome
+
+from pggnn import PGConv, Plan
+from pggnn.cells import Recurrence
+from pggnn.ops import group_recurrence, packed
+from pggnn.ops.unroll import UNROLLED, UnrolledLSTM
+from pggnn.orderings import FORMS, Reading
+from pggnn.testing import random_graph
+
+pytest.importorskip("numba")
+
+from pggnn.ops import numba_lstm
+from pggnn.ops.jitted import JittedLSTM
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(params=["jitted", "jitted, always on all threads", "eager"])
+def way(request, monkeypatch):
+    """Every way in which a float32 LSTM runs on a CPU."""
+    if request.param == "eager":
+        monkeypatch.setattr(packed, "jitted_lstm", lambda: None)
+    elif "threads" in request.param:
+        monkeypatch.setattr(numba_lstm, "FEWEST_CELLS", 0)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(3)
+        yield request.param
+        torch.set_num_threads(threads)
+        return
+    yield request.param
+
+
+@pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS, SERIAL])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_group(way, layers, workspace):
+    assert_matches_reference(Reading("merged"), "lstm", layers, workspace, torch.float)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(way, form):
+    assert_matches_reference(Reading(form), "lstm", 2, PARALLEL, torch.float)
+    assert_matches_reference(Reading(form, 3), "lstm", 1, BLOCKS, torch.float)
+
+
+@pytest.mark.parametrize("degrees", [(), (0,), (0, 0, 0), (1,), (2,), (1, 1, 24, 1, 25), tuple(range(0, 41, 8))])
+@pytest.mark.parametrize("workspace", [PARALLEL, 10_000])
+def test_odd_graphs(way, degrees, workspace):
+    """Long sequences too, in slabs of steps where the workspace is small."""
+    assert_matches_reference(Reading("merged", limit=6), "lstm", 2, workspace, torch.float, degrees)
+
+
+@pytest.mark.parametrize("hidden", [1, 16, 33, 128])
+def test_widths(way, hidden):
+    degrees = (0, 1, 3, 8)
+    assert_matches_reference(Reading("merged", 4), "lstm", 2, PARALLEL, torch.float, degrees, hidden=hidden)
+
+
+@pytest.mark.parametrize("structure", [1, 12])
+@pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS])
+def test_structure(way, structure, workspace):
+    assert_matches_reference(Reading("ring"), "lstm", 2, workspace, torch.float, structure=structure)
+
+
+def test_the_ways_differ_by_rounding_only(monkeypatch):
+    arguments = (Reading("merged"), "lstm", 2, PARALLEL, torch.float)
+    compiled = outcome("packed", *arguments)
+    monkeypatch.setattr(packed, "jitted_lstm", lambda: None)
+    eager = outcome("packed", *arguments)
+    assert any(not torch.equal(a, b) for a, b in zip(compiled, eager, strict=True)), "both ran the same code"
+    for a, b in zip(compiled, eager, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_who_runs_what(monkeypatch):
+    assert packed.fastest("lstm", torch.float, CPU) is JittedLSTM
+    assert packed.fastest("lstm", torch.double, CPU) is UnrolledLSTM
+    assert packed.fastest("lstm", torch.float, torch.device("cuda")) is UnrolledLSTM
+    assert packed.fastest("gru", torch.float, CPU) is UNROLLED["gru"]
+    monkeypatch.setattr(packed, "jitted_lstm", lambda: None)
+    assert packed.fastest("lstm", torch.float, CPU) is UnrolledLSTM
+
+
+def test_without_numba():
+    """And the compiled code is not loaded before it is needed."""
+    program = """
+import sys
+sys.modules["numba"] = None
+import torch
+from pggnn import PGConv
+assert "pggnn.ops.packed" in sys.modules and "pggnn.ops.jitted" not in sys.modules
+PGConv(3, 4)(torch.randn(2, 3), torch.tensor([[0, 1], [1, 0]])).sum().backward()
+assert "pggnn.ops.numba_lstm" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_nan_comes_out_where_it_went_in(way, bad):
+    degrees = (2, 2, 2, 0)
+    edge_index = torch.tensor([[1, 2, 0, 2, 3, 3], [0, 0, 1, 1, 2, 2]])
+    conv, x = PGConv(3, HIDDEN), torch.randn(len(degrees), 3)
+    x[0, 0] = bad
+    x.requires_grad_()
+    out = conv(x, edge_index)
+    assert out.isnan().any(1).tolist() == ([True, True, False, False] if bad != bad else [False] * 4)
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    assert gradient[3].isfinite().all()
+    assert gradient[0].isnan().any() == (bad != bad)
+
+
+def test_tanh():
+    x = torch.cat([torch.linspace(-12, 12, 100_001), torch.logspace(-40, 0, 1001)])
+    y = x.clone().numpy()
+    numba_lstm.tanh_(y, numba_lstm.ONE, numba_lstm.ZERO)
+    error = torch.from_numpy(y).double() - x.double().tanh()
+    assert error.abs().amax() < 4e-7
+    assert (error.abs() <= 4e-7 * x.double().tanh().abs() + 1e-44).all()
+    assert abs(y).max() <= 1
+
+
+@pytest.mark.parametrize("value", [1e-29, 1e-30, 1e-31, 1e-40, float("nan"), float("inf")])
+def test_flush(value):
+    row = torch.tensor([value, -value] * 9)
+    expected = torch.nn.functional.hardshrink(row, 1e-30)
+    numba_lstm.flush_(row.numpy())
+    torch.testing.assert_close(row, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_vanished_gradients_are_zero(way):
+    """With weights that forget everything, no gradient reaches the first of many steps, not even a denormal one."""
+    plan = Plan.build(random_graph((40,)), 1)
+    rnn = Recurrence(3, HIDDEN, 1, "lstm")
+    for parameter in rnn.parameters():
+        torch.nn.init.uniform_(parameter, -0.01, 0.01)
+    with torch.no_grad():
+        rnn.bias_hh_l0[HIDDEN : 2 * HIDDEN] = -10
+    gates = rnn(torch.randn(1, 3)).detach().expand(40, -1).clone().requires_grad_()
+    rows = torch.arange(40)
+    out = group_recurrence(
+        gates, rnn.recurrent_weights, plan, rows=rows, reading=Reading("path", 1), cell="lstm", backend="packed"
+    )
+    (gradient,) = torch.autograd.grad(out.sum(), gates)
+    assert (gradient == 0).all(1).sum() > 8
+    assert gradient.abs().amax() > 0
+
+
+def test_weights_of_other_strides(way):
+    """Gate rows stored column by column are read just as well."""
+    plan = Plan.build(random_graph(DEGREES), len(DEGREES))
+    rnn = Recurrence(3, HIDDEN, 2, "lstm")
+    gates = rnn(torch.randn(len(DEGREES), 3)).detach()
+    outs = [
+        group_recurrence(rows, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm")
+        for rows in (gates, gates.t().contiguous().t())
+    ]
+    torch.testing.assert_close(*outs, rtol=1e-6, atol=1e-6)
+
+
+def test_gradients_are_the_same_in_every_run(way):
+    first, second = (outcome("packed", Reading(), "lstm", 2, BLOCKS, torch.float) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_under_autocast(way):
+    conv, x, edge_index = PGConv(3, HIDDEN), torch.randn(len(DEGREES), 3), random_graph(DEGREES)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = conv(x, edge_index)
+    out.float().sum().backward()
+    torch.testing.assert_close(out.float(), conv(x, edge_index), rtol=0.05, atol=0.05)
+    assert all(parameter.grad.isfinite().all() for parameter in conv.parameters())
+
+
+def test_inference_mode(way):
+    conv, x, edge_index = PGConv(3, HIDDEN), torch.randn(len(DEGREES), 3), random_graph(DEGREES)
+    with torch.inference_mode():
+        out = conv(x, edge_index)
+    torch.testing.assert_close(out, conv(x, edge_index).detach(), rtol=0, atol=1e-6)
