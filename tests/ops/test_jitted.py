@@ -1,7 +1,9 @@
 """The LSTM that Numba compiles, against the reference, and what it must leave to others."""
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -89,18 +91,39 @@ def test_who_runs_what(monkeypatch):
     assert packed.fastest("lstm", torch.float, CPU) is UnrolledLSTM
 
 
-def test_without_numba():
-    """And the compiled code is not loaded before it is needed."""
-    program = """
+@pytest.mark.parametrize(
+    ("hinder", "settings"),
+    [
+        ('sys.modules["numba"] = None', {}), ("pass", {"NUMBA_DISABLE_JIT": "1"}),
+        ("pass", {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}),
+    ],
+    ids=["not installed", "switched off", "no place for its cache"],
+)  # fmt: skip
+def test_without_numba(hinder, settings):
+    """Nothing is compiled, or even loaded, before it is needed, and the layer works all the same."""
+    program = f"""
 import sys
-sys.modules["numba"] = None
+{hinder}
 import torch
 from pggnn import PGConv
 assert "pggnn.ops.packed" in sys.modules and "pggnn.ops.jitted" not in sys.modules
 PGConv(3, 4)(torch.randn(2, 3), torch.tensor([[0, 1], [1, 0]])).sum().backward()
-assert "pggnn.ops.numba_lstm" not in sys.modules
+assert "pggnn.ops.jitted" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, **settings})
+
+
+def test_several_python_threads_at_once(way):
+    conv, x, edge_index = PGConv(3, 32), torch.randn(len(DEGREES), 3), random_graph(DEGREES)
+
+    def run(_=None):
+        out = conv(x, edge_index)
+        return out, *torch.autograd.grad(out.sin().sum(), list(conv.parameters()))
+
+    alone = run()
+    with ThreadPoolExecutor(4) as pool:
+        for together in pool.map(run, range(20)):
+            assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

@@ -26,6 +26,8 @@ ZERO, HALF, ONE, TWO, SATURATED, LEAST = map(float32, (0, 0.5, 1, 2, 9, VANISHED
 P0, P1, P2, P3, P4 = map(float32, (0.99999998, 0.13380981, 3.4955345e-3, 2.0608184e-5, 1.3353412e-8))
 Q1, Q2, Q3, Q4 = map(float32, (0.46714297, 2.587678e-2, 3.2855462e-4, 7.7760467e-7))
 
+if numba.config.DISABLE_JIT:
+    raise ImportError("Numba is switched off")
 try:
     OPENMP = ctypes.CDLL("libgomp.so.1", os.RTLD_NOLOAD)
 except (AttributeError, OSError) as error:

@@ -36,7 +36,7 @@ def state_dtype(gates: Tensor, weights: Sequence[Tensor]) -> torch.dtype:
 
 @cache
 def jitted_lstm() -> type[Unrolled] | None:
-    """The LSTM as Numba compiles it, where there is Numba and somewhere to keep what it compiled."""
+    """The LSTM as Numba compiles it, where it can, and has somewhere to keep what it compiled."""
     try:
         from pggnn.ops.jitted import JittedLSTM
     except (ImportError, RuntimeError):
