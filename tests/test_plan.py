@@ -52,6 +52,20 @@ def test_renumbering_is_uniform_and_keeps_neighbourhoods():
     assert min(seen.values()) > 60
 
 
+def test_renumberings_share_what_follows_from_degrees():
+    plan = Plan.build(random_graph(), len(DEGREES))
+    fresh = plan.renumbered().renumbered()
+    assert fresh.shape is plan
+    assert plan.shape is plan
+    assert fresh.truncated(4).shape is not plan, "these have other degrees"
+    assert fresh.shape.derived(_largest) is plan.derived(_largest)
+    assert not fresh.known, "neighbours have changed places: nothing else is shared"
+
+
+def _largest(plan: Plan) -> torch.Tensor:
+    return plan.degree.max()
+
+
 def test_truncation_keeps_the_first_neighbours():
     plan = Plan.build(random_graph(), len(DEGREES))
     short = plan.truncated(4)

@@ -80,6 +80,16 @@ def test_autocast(dtype):
     )
 
 
+def test_scores_have_all_digits_under_autocast():
+    model, x, edge_index = PGGNN(4, 16, 2, num_layers=2).eval(), 8 * torch.randn(NODES, 4), random_graph()
+    with torch.autocast("cpu", torch.bfloat16):
+        scores = model(x, edge_index)
+    assert scores.dtype == torch.float
+    assert not torch.equal(scores, scores.bfloat16().float())
+    half = PGGNN(4, 16, 2, num_layers=2).to(torch.bfloat16)
+    assert half(x.bfloat16(), edge_index).dtype == torch.bfloat16, "what has no more digits keeps those it has"
+
+
 def test_half_precision_weights():
     conv = PGConv(4, 6)
     half = PGConv(4, 6).to(torch.bfloat16)

@@ -15,6 +15,7 @@ from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import RowNorm, counting
 from pggnn.nn.readout import READOUTS, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
+from pggnn.ops.operator import without_autocast
 from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
@@ -101,15 +102,18 @@ class Network(torch.nn.Module):
         with counting(self, real):
             for conv, norm in zip(self.convs, self.norms, strict=True):
                 states.append(norm(conv(states[-1], plan, edge_attr)).relu())
-        states = states[-len(self.scores) :]
-        if self.level == "graph":  # of all layers at once
-            pooled = read_out(torch.cat(states, dim=1), batch, batch_size, self.readout)
-            states = list(pooled.split([state.size(1) for state in states], dim=1))
-        total, *others = (
-            dropout(score(state), self.dropout, self.training) for score, state in zip(self.scores, states, strict=True)
-        )
-        for other in others:
-            total = total + other
+        with without_autocast(x):  # scores are differences of large sums, which 16 bits have too few digits for
+            dtype = next(self.scores[-1].parameters()).dtype
+            states = [state.to(dtype) for state in states[-len(self.scores) :]]
+            if self.level == "graph":  # of all layers at once
+                pooled = read_out(torch.cat(states, dim=1), batch, batch_size, self.readout)
+                states = list(pooled.split([state.size(1) for state in states], dim=1))
+            total, *others = (
+                dropout(score(state), self.dropout, self.training)
+                for score, state in zip(self.scores, states, strict=True)
+            )
+            for other in others:
+                total = total + other
         return total
 
 

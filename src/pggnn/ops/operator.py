@@ -39,7 +39,7 @@ def differentiable(
     operation = _operation(gates, weights, graph, reading, cell, workspace, fused, plan)
     if keep:
         return cast(Tensor, _Eager.apply(operation, gates, *weights))
-    with _without_autocast(gates):
+    with without_autocast(gates):
         return operation.forward(keep=False)[0].to(gates.dtype)
 
 
@@ -54,16 +54,17 @@ def _operation(
     return Fused(gates, weights, graph, reading, cell, workspace, plan)
 
 
-def _without_autocast(gates: Tensor) -> AbstractContextManager[object]:
-    """Each backend chooses its own precision."""
-    device = gates.device.type
-    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+def without_autocast(x: Tensor) -> AbstractContextManager[object]:
+    """While it lasts, precision is what tensors have and code chooses, where ``x`` lies."""
+    device = x.device.type
+    autocasts = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return torch.autocast(device, enabled=False) if autocasts else nullcontext()
 
 
 class _Eager(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, operation: Operation, gates: Tensor, *weights: Tensor) -> Tensor:
-        with _without_autocast(gates):
+        with without_autocast(gates):
             out, ctx.kept = operation.forward(keep=True)
         ctx.operation = operation
         ctx.save_for_backward(gates, *weights)
@@ -73,7 +74,7 @@ class _Eager(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         gates, *weights = ctx.saved_tensors  # refuses weights that were changed since
-        with _without_autocast(gates):
+        with without_autocast(gates):
             d_gates, d_weights = ctx.operation.backward(d_out, ctx.kept)
         return None, d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))
 
