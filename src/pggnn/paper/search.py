@@ -27,10 +27,11 @@ RENUMBERED, MEAN = ("--model.numbering", "random"), ("--model.readout", "mean")
 MEANS = ("--model.renumberings", "8")
 """Renumbered, and answers are means over eight numberings."""
 K = ("--model.orderings", "16")
-DECAY = ("--optim.weight_decay", "0.1")
+DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")
+NARROW, DEEP = ("--model.hidden", "64", "--optim.lr", "0.002"), ("--model.layers", "8", "--optim.lr", "0.0005")
 COSINE = ("--optim.schedule", "cosine", "--optim.warmup", "10")
 ZINC = (
-    *("--optim.loss", "mae", "--optim.sampling", "shuffle", *COSINE, "--optim.epochs", "300", "--optim.lr", "0.002"),
+    *("--optim.loss", "mae", "--optim.sampling", "shuffle", *COSINE, "--optim.epochs", "300", "--optim.lr", "0.001"),
     *("--protocol.report", "best"),
 )
 
@@ -77,11 +78,13 @@ SEARCHES = {
             "as published": SINGLE,
             "single": (*ZINC, *SINGLE),
             "single, renumbered": (*ZINC, *SINGLE, *RENUMBERED),
+            "single, renumbered, slower": (*ZINC, *SINGLE, *RENUMBERED, *SLOWER),
+            "single, renumbered, hidden 64": (*ZINC, *SINGLE, *RENUMBERED, *NARROW),
             "single, renumbered, means": (*ZINC, *SINGLE, *MEANS),
             "group": (*ZINC, *GROUP),
             "group, renumbered": (*ZINC, *GROUP, *RENUMBERED),
             "group, renumbered, weight decay": (*ZINC, *GROUP, *RENUMBERED, *DECAY),
-            "group, renumbered, 8 layers": (*ZINC, *GROUP, *RENUMBERED, "--model.layers", "8"),
+            "group, renumbered, 8 layers": (*ZINC, *GROUP, *RENUMBERED, *DEEP),
         },
         (),
     ),
@@ -89,11 +92,13 @@ SEARCHES = {
         "zinc",
         {
             "single, renumbered": (*ZINC, *BONDS, *SINGLE, *RENUMBERED),
+            "single, renumbered, slower": (*ZINC, *BONDS, *SINGLE, *RENUMBERED, *SLOWER),
+            "single, renumbered, hidden 64": (*ZINC, *BONDS, *SINGLE, *RENUMBERED, *NARROW),
             "single, renumbered, means": (*ZINC, *BONDS, *SINGLE, *MEANS),
             "group": (*ZINC, *BONDS, *GROUP),
             "group, renumbered": (*ZINC, *BONDS, *GROUP, *RENUMBERED),
             "group, renumbered, weight decay": (*ZINC, *BONDS, *GROUP, *RENUMBERED, *DECAY),
-            "group, renumbered, 8 layers": (*ZINC, *BONDS, *GROUP, *RENUMBERED, "--model.layers", "8"),
+            "group, renumbered, 8 layers": (*ZINC, *BONDS, *GROUP, *RENUMBERED, *DEEP),
         },
         (),
         "zinc_bonds",
