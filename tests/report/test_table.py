@@ -11,6 +11,7 @@ from pggnn.report.charts import Series, draw_costs, draw_curves
 from pggnn.report.figures import BLUE
 from pggnn.report.grid import arrange
 from pggnn.report.packing import pack
+from pggnn.report.page import render
 from pggnn.report.runs import Run, find_runs
 from pggnn.report.table import write_table
 from pggnn.report.worth import weigh
@@ -81,6 +82,19 @@ def test_what_was_not_run_is_shown_as_published(text):
 def test_departures_from_the_table_are_said(text):
     page = Page(text)
     assert "optim.epochs: 3, not 800" in page.text and "protocol.seeds: (0, 1), not (0, 2, 4, 6, 8)" in page.text
+
+
+def test_departures_in_some_columns_name_them(table):
+    config = table / "gin" / "er_cliques" / "config.yaml"
+    config.write_text(config.read_text().replace("precision: '32'", "precision: bf16"))
+    write_table(find_runs(table), table / "page.html", compute=False)
+    said = Page((table / "page.html").read_text()).text
+    assert "run.precision: bf16, not 32 (ER 4-cliques)" in said, said[said.index("Not the table") :][:900]
+
+
+def test_notes_have_their_code(tmp_path):
+    render("table.html", tmp_path / "page.html", notes=["as `pggnn train` <does>"], title="", columns=[], rows=[])
+    assert "as <code>pggnn train</code> &lt;does&gt;" in (tmp_path / "page.html").read_text()
 
 
 def test_is_the_whole_group_worth_it(table):

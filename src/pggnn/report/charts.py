@@ -169,17 +169,21 @@ def draw_costs(points: Sequence[tuple[str, float, float, float]], unit: str, siz
     """
     with _chart(f"{unit} against seconds per epoch", size) as chart:
         axes = chart.axes
+        times = [seconds for _, seconds, *_ in points]
+        first, last = min(times), max(times)
+        widely = last > 20 * first > 0
         for (name, seconds, mean, std), colour in zip(points, PALETTE * len(points), strict=False):
             axes.errorbar([seconds], [mean], [std] if std else None, fmt="o", color=colour, capsize=3, linewidth=1.4)
+            left = not widely and last > seconds == first > 0.45 * last  # there is room, and none on the other side
             axes.annotate(
-                name, (seconds, mean), (7, 4), textcoords="offset points", color=colour, parse_math=False, fontsize=10
-            )
-        times = [seconds for _, seconds, *_ in points]
-        if max(times) > 20 * min(times) > 0:
+                name, (seconds, mean), (-7 if left else 7, 4), textcoords="offset points", color=colour,
+                ha="right" if left else "left", parse_math=False, fontsize=10,
+            )  # fmt: skip
+        if widely:
             _make_logarithmic(axes, "x")
-            axes.set_xlim(min(times) / 1.5, max(times) * 4)
+            axes.set_xlim(first / 1.5, last * 4)
         else:
-            axes.set_xlim(0, 1.45 * max(times))
+            axes.set_xlim(0, 1.45 * last)
         axes.margins(y=0.2)
         axes.set_xlabel("seconds per epoch", color=INK)
         axes.set_ylabel(unit, color=INK)

@@ -53,19 +53,21 @@ class Grid:
 
     @cached_property
     def departures(self) -> dict[str, list[str]]:
-        """By row, the options in which its runs are not those of the table, as ``optim.epochs: 8, not 800``."""
+        """By row, the options in which its runs are not those of the table, as ``optim.epochs: 8, not 800``, and the
+        columns if it is not all."""
         planned = runs(self.name, Path()) if self.name else {}
-        return {
-            row: list(
-                dict.fromkeys(
-                    text
-                    for label, run in cells.items()
-                    if (plan := planned.get((_known(row, self.name), label)))
-                    for text in difference(run.config, plan, CIRCUMSTANCES)
-                )
-            )
-            for row, cells in self.rows.items()
-        }
+        found: dict[str, list[str]] = {}
+        for row, cells in self.rows.items():
+            where: dict[str, list[str]] = {}
+            known = {label: planned.get((_known(row, self.name), label)) for label in cells}
+            for label, plan in known.items():
+                for text in difference(cells[label].config, plan, CIRCUMSTANCES) if plan else ():
+                    where.setdefault(text, []).append(label)
+            every = sum(plan is not None for plan in known.values())
+            found[row] = [
+                text if len(labels) == every else f"{text} ({', '.join(labels)})" for text, labels in where.items()
+            ]
+        return found
 
 
 def arrange(found: Sequence[Run]) -> Grid:

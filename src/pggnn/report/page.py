@@ -1,8 +1,9 @@
 """``pggnn report``: one self-contained HTML page about one or several runs."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from pggnn.report.curves import draw_learning
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
 from pggnn.report.runs import Run, as_seconds, as_text, read_runs
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 MOST_CLASSES = 16
 """Classes that a confusion matrix shows; of more, the most frequent confusions are listed."""
@@ -46,10 +50,18 @@ def render(template: str, out: Path, **values: Any) -> None:
     jinja = Environment(
         loader=PackageLoader("pggnn.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
+    jinja.filters["code"] = _code
     style = (Path(__file__).parent / "page.css").read_text()
     text = jinja.get_template(template).render(version=pggnn.__version__, style=style, **values)
     with replacing(out) as file:
         file.write_text(number_charts(text), encoding="utf-8")
+
+
+def _code(text: str) -> "Markup":
+    """What stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, Any]:
