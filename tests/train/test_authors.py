@@ -41,8 +41,7 @@ def test_batches_are_one_stream_that_can_be_entered_anywhere():
         assert [numbers.tolist() for numbers in through.chosen()] == expected
     jumped.epoch = 3
     assert [numbers.tolist() for numbers in jumped.chosen()] == expected
-    jumped.epoch = 1
-    through.epoch = 1
+    jumped.epoch = through.epoch = 1
     assert all(map(torch.equal, jumped.chosen(), through.chosen()))
     assert [numbers.tolist() for numbers in jumped.chosen()] != expected
 

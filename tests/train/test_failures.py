@@ -302,7 +302,7 @@ def test_one_without_memory_waits_for_the_others(tmp_path, monkeypatch, capsys):
     assert [words[1:4] for words in given] == [
         ["0", "None", "new"], ["1", "None", "new"], ["2", "None", "last"], ["1", "None", "last"]
     ]  # fmt: skip
-    assert "seed1: too little memory beside 1 others; it goes on when one of them has ended" in capsys.readouterr().err
+    assert "seed1: too little memory beside those that run; it goes on when one" in capsys.readouterr().err
     alone = Config(DataConfig("ER"), run=RunConfig(out=str(tmp_path / "always")))
     with Bars(Console(file=sys.stderr), "") as bars, pytest.raises(ValueError, match=r"seed0: torch\.OutOfMemoryError"):
         run.train_side_by_side([(alone, Member(0))], 2, None, bars)

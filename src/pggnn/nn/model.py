@@ -185,8 +185,8 @@ class PGGNN(Network):
         self, x: Tensor, edge_index: Tensor | Plan, batch: OptTensor = None, *args: Any, **kwargs: Any
     ) -> Tensor:
         """Scores each graph or node; arguments as in :class:`Network`."""
-        times = max(self.relabellings, self.renumberings)
-        if times == 0:
+        times = self.relabellings if self.training else max(self.relabellings, self.renumberings)
+        if times == 0:  # layers number neighbours themselves in training
             return super().forward(x, edge_index, batch, *args, **kwargs)
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
         graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch

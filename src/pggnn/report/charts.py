@@ -174,7 +174,7 @@ def draw_costs(points: Sequence[tuple[str, float, float, float]], unit: str, siz
         widely = last > 20 * first > 0
         for (name, seconds, mean, std), colour in zip(points, PALETTE * len(points), strict=False):
             axes.errorbar([seconds], [mean], [std] if std else None, fmt="o", color=colour, capsize=3, linewidth=1.4)
-            left = not widely and last > seconds == first > 0.45 * last  # there is room, and none on the other side
+            left = not widely and seconds == first < last and first > 0.45 * last  # where there is more room
             axes.annotate(
                 name, (seconds, mean), (-7 if left else 7, 4), textcoords="offset points", color=colour,
                 ha="right" if left else "left", parse_math=False, fontsize=10,

@@ -46,14 +46,14 @@ class Draws(Batches):
     """The batches that their scripts draw with a seed; epochs count from 1, and are all one stream."""
 
     _random: tuple[int, np.random.RandomState] | None = None
-    """How many epochs have been drawn, and what draws the next."""
+    """The epoch that is next in the stream, and what draws it."""
 
     def _choose(self) -> list[Tensor]:
-        drawn, random = self._random or (0, np.random.RandomState(self.seed))
-        if drawn >= self.epoch:
-            drawn, random = 0, np.random.RandomState(self.seed)
-        while drawn < self.epoch:
-            orders = [random.permutation(len(self.index))[: self.batch_size] for _ in range(self.steps)]
-            drawn += 1
-        self._random = drawn, random
+        following, random = self._random or (0, np.random.RandomState(self.seed))
+        if following != self.epoch:
+            random = np.random.RandomState(self.seed)
+            for _ in range((self.epoch - 1) * self.steps):
+                random.permutation(len(self.index))
+        self._random = self.epoch + 1, random
+        orders = [random.permutation(len(self.index))[: self.batch_size] for _ in range(self.steps)]
         return [self.index[torch.from_numpy(order)] for order in orders]

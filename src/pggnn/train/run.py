@@ -223,7 +223,7 @@ def train_side_by_side(
                     if OUT_OF_MEMORY in said and running:
                         jobs, resume = len(running), "last"
                         waiting.append((config, member))
-                        said = f"too little memory beside {jobs} others; it goes on when one of them has ended"
+                        said = "too little memory beside those that run; it goes on when one of them has ended"
                     else:
                         failed.append(f"{folder}: {said}")
                         said += "; the others go on"
