@@ -100,7 +100,7 @@ def test_who_runs_what(monkeypatch):
     ids=["not installed", "switched off", "no place for its cache"],
 )  # fmt: skip
 def test_without_numba(hinder, settings):
-    """Nothing of ours is loaded with the layer, and it works all the same, as without threads or caches."""
+    """Importing the layer loads nothing of this, and where nothing can be compiled it works all the same."""
     program = f"""
 import sys
 {hinder}
