@@ -61,7 +61,7 @@ def test_structure(cell, reading, layers, workspace, structure):
 def test_structure_in_wide_layers(monkeypatch):
     """Where two columns of warps share a tile, rows are added one by one."""
     if DEVICE == "cpu":
-        monkeypatch.setattr(fused, "shape", lambda gates, hidden, sequences: fused.Shape(16, 2, False))
+        monkeypatch.setattr(fused, "shape", lambda *_: fused.Shape(16, 2, False))
     for cell in ("lstm", "gru"):
         assert_matches_reference(
             Reading(), cell, 2, PARALLEL, torch.float, (0, 3, 4), backend="triton", hidden=40, structure=3
@@ -165,11 +165,15 @@ def test_half_precision(hidden, workspace):
 
 
 @pytest.mark.parametrize(
-    ("hidden", "workspace", "structure"), [(128, PARALLEL, 0), (100, SERIAL, 0), (70, PARALLEL, 3)]
-)
-def test_tiles_of_many_sequences(hidden, workspace, structure, monkeypatch):
-    """The tiles that a GPU has where sequences are many: their columns are spread over two groups of warps."""
-    monkeypatch.setattr(fused, "shape", lambda *_: fused.Shape(64, 8, projects=False))
+    ("hidden", "workspace", "structure", "block", "warps"),
+    [
+        (128, PARALLEL, 0, 64, 8), (100, SERIAL, 0, 64, 8), (70, PARALLEL, 3, 64, 8),
+        (128, PARALLEL, 0, 16, 16), (70, SERIAL, 2, 16, 16),
+    ],
+)  # fmt: skip
+def test_tiles_of_a_gpu(hidden, workspace, structure, block, warps, monkeypatch):
+    """The tiles that a GPU has for many sequences and for few: their columns are spread over groups of warps."""
+    monkeypatch.setattr(fused, "shape", lambda *_: fused.Shape(block, warps, projects=False))
     assert_matches_reference(
         Reading("merged"), "lstm", 2, workspace, torch.half, (3, 4, 0), backend="triton", tolerance=0.006,
         hidden=hidden, structure=structure,

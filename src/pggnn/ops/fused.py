@@ -14,6 +14,7 @@ from pggnn.ops.fused_sum import add_up, readers
 from pggnn.ops.fused_weights import WeightGradient
 from pggnn.ops.schedule import Graph
 from pggnn.ops.tiles import Chunk, Tiles
+from pggnn.ops.triton_fields import backward_fields, forward_fields
 from pggnn.ops.triton_prepare import prepare_table, prepare_weights
 from pggnn.ops.triton_recurrence import backward_layer, forward_layer
 from pggnn.ops.triton_sums import gate_gradient, sequence_sum
@@ -65,10 +66,16 @@ def is_exact(gates: Tensor) -> bool:
     return operand_dtype(gates) == torch.float32 and torch.get_float32_matmul_precision() == "highest"
 
 
-def shape(gates: Tensor, hidden: int, sequences: int) -> Shape:
+def takes_fields(cell: str, hidden: int) -> bool:
+    """Whether the fields of a cell are taken one by one, where its weights have room in shared memory."""
+    return cell == "lstm" and hidden > 64
+
+
+def shape(gates: Tensor, hidden: int, sequences: int, cell: str) -> Shape:
     """A tile's states fill the registers of half a multiprocessor, or of a whole one where the weights do so too; half
     as many fit where every operand comes in two parts. Weights of more than 128 channels, 64 in float32, have no room
-    in shared memory. Few sequences are cut into the smallest tiles, whose steps take least long."""
+    in shared memory. Few sequences are cut into the smallest tiles, whose steps take least long; each warp then has
+    eight columns of a field where the fields are taken one by one."""
     row = padded(hidden) * operand_dtype(gates).itemsize
     wide, streams, exact = row > 128, row > 256, is_exact(gates)
     if INTERPRETED:
@@ -77,7 +84,8 @@ def shape(gates: Tensor, hidden: int, sequences: int) -> Shape:
     if streams:
         return Shape(block, 4 if operand_dtype(gates).itemsize == 2 else 8, False, block)
     if sequences <= 2 * 16 * processors(gates.device):
-        return Shape(16, min(8 if wide and (exact or hidden > 64) else 4, padded(hidden) // 8), not wide)
+        most = 16 if takes_fields(cell, hidden) else 8 if wide and (exact or hidden > 64) else 4
+        return Shape(16, min(most, padded(hidden) // 8), not wide)
     return Shape(block, 8 if wide else 4, not wide)
 
 
@@ -127,7 +135,7 @@ class Fused:
         self.gate_count, self.state_count = CELLS[cell].gates, CELLS[cell].states
         self.fields = 1 if cell.startswith("srn") else 4
         sequences = sum(nodes * reading.count(n) for n, nodes in graph.profile.tolist())
-        self.shape = shape(gates, self.hidden, sequences)
+        self.shape = shape(gates, self.hidden, sequences, cell)
         # A plan keeps its tiles for the next layer on it.
         build = (reading, self.shape.block)
         self.tiles = Tiles.build(graph, *build) if plan is None else plan.shape.derived(Tiles.build, *build)
@@ -137,6 +145,7 @@ class Fused:
         self.processors = processors(gates.device)
         self.wave = self.processors * (1 if self.shape.warps > 4 else 2)
         self.streams = self.shape.gates > 0
+        self.by_field = takes_fields(cell, self.hidden) and not self.streams
         if self.streams:
             columns, vector = self.fields * self.width // self.shape.gates, 2
         else:
@@ -270,7 +279,8 @@ class Fused:
             if source == "product":
                 lower = below.view(-1, self.width)[block : chunk.rows]
                 below = torch.addmm(weights.bias, lower, weights.forward[:wide].t())
-            (forward_wide if self.streams else forward_layer)[(chunk.tiles,)](
+            by_field = self.by_field and told is None
+            (forward_wide if self.streams else forward_fields if by_field else forward_layer)[(chunk.tiles,)](
                 self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
                 self.tiles.node_of, self.tiles.first, self.degree, self.start, self.tiles.offsets(chunk, begin),
                 kept.acts if kept is not None else unused, kept.cells if kept is not None else unused, hidden,
@@ -331,12 +341,12 @@ class Fused:
             projects = upper and self.shape.projects
             d_below = self.empty(chunk.rows, 1) if projects else d_out
             d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
-            (backward_wide if self.streams else backward_layer)[(chunk.tiles,)](
+            (backward_wide if self.streams else backward_fields if self.by_field else backward_layer)[(chunk.tiles,)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
                 self.tiles.offsets(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
                 d_out if carries is None else carries[index], self.tiles.total, chunk.first_sequence, begin,
                 H=self.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
-                PAUSES=carry is not None, AHEAD=self.width <= 64, **self.running,
+                PAUSES=carry is not None, **self.running,
             )  # fmt: skip
             if upper and not projects:
                 d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide])

@@ -64,6 +64,26 @@ def length(n, FORM: tl.constexpr, LIMIT: tl.constexpr):
 
 
 @triton.jit
+def sequences_of(
+    rows, node_of, degree, total, first_sequence, B: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr
+):
+    """The sequences in these rows of the program's tile: number, whether it exists, node, its degree, steps."""
+    sequence = first_sequence + tl.program_id(0) * B + rows
+    valid = sequence < tl.load(total)
+    node = tl.load(node_of + sequence, mask=valid, other=0)
+    n = tl.load(degree + node).to(tl.int32)
+    return sequence, valid, node, n, tl.where(valid, length(n, FORM, LIMIT), 0)
+
+
+@triton.jit
+def blocks_of(offset, B: tl.constexpr):
+    """The row of memory where the blocks of the program's tile begin, and how many steps they are for."""
+    tile = tl.program_id(0)
+    base, end = tl.load(offset + tile), tl.load(offset + tile + 1)
+    return base - tl.load(offset), ((end - base) // B).to(tl.int32) - 1
+
+
+@triton.jit
 def trio(a, b, c, n):
     """The number of the trio of these neighbours, of which those that n has no room for do not matter."""
     b, c = tl.where(n < 2, 0, b - (b > a)), tl.where(n < 3, 0, c - (c > a) - (c > b))

@@ -33,6 +33,12 @@ def fragment_row(B: tl.constexpr):
 
 
 @triton.jit
+def held_rows(B: tl.constexpr, WN: tl.constexpr):
+    """:func:`fragment_row` once for each thread, so that each finds out itself about the rows that it holds."""
+    return tl.broadcast_to(fragment_row(B), [4, 8, B // 16, WN, 2, 1, 1])
+
+
+@triton.jit
 def assembled(x, B: tl.constexpr, W: tl.constexpr, WN: tl.constexpr):
     """A fragment as the ``[B, W]`` matrix that it is."""
     x = tl.reshape(x, [4, 8, B // 16, WN, 2, W // WN // 8, 2])

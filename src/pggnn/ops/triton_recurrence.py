@@ -10,11 +10,11 @@ import triton
 import triton.language as tl
 
 from pggnn.ops.triton_cells import activation, activation_slope, sigmoid, tanh
-from pggnn.ops.triton_index import length, slot_read
+from pggnn.ops.triton_index import blocks_of, sequences_of, slot_read
 from pggnn.ops.triton_layout import (
     assembled,
     fragment,
-    fragment_row,
+    held_rows,
     join_fields,
     split_fields,
     taken_apart,
@@ -47,18 +47,11 @@ def forward_layer(
     multiplied by ``weight_ih``, or the product of the two in ``below``. What enters a sigmoid comes halved. Where there
     are ``LAGS``, each structural bit that is set adds its row of ``structure`` to one of ``table``."""
     W: tl.constexpr = FIELDS * HP
-    tile = tl.program_id(0)
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
-    sequence = first_sequence + tile * B + r
-    num_sequences = tl.load(total)
-    valid = sequence < num_sequences
-    nodes = tl.load(node_of + sequence, mask=valid, other=0)
-    steps = tl.where(valid, length(tl.load(degree + nodes).to(tl.int32), FORM, LIMIT), 0)
-    origin = tl.load(offset)
-    base, end = tl.load(offset + tile) - origin, tl.load(offset + tile + 1) - origin
-    blocks = ((end - base) // B).to(tl.int32) - 1
+    sequence, valid, nodes, degrees, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
-    kept = (tile * B + r)[:, None] * (2 * HP) + k[None, :]
+    kept = (tl.program_id(0) * B + r)[:, None] * (2 * HP) + k[None, :]
     spread = fragment(HP, B, HP, WN, E)
     wide_spread = fragment(W, B, W, WN, E)
     hidden += base * HP
@@ -82,18 +75,16 @@ def forward_layer(
     if SOURCE == "below":
         v = tl.load(weight_ih + col[None, :] * HP + k[:, None], mask=read[None, :], other=0)
     if SOURCE == "table":
-        fragment_sequence = first_sequence + tile * B + fragment_row(B)
-        exists = fragment_sequence < num_sequences
-        node = tl.load(node_of + fragment_sequence, mask=exists, other=0)
-        n = tl.load(degree + node).to(tl.int32)
+        reader, _, node, n, ends = sequences_of(
+            held_rows(B, WN), node_of, degree, total, first_sequence, B, FORM, LIMIT
+        )
         slots = tl.load(start + node)
-        i = fragment_sequence - tl.load(first + node)
-        ends = tl.where(exists, length(n, FORM, LIMIT), 0)
+        i = reader - tl.load(first + node)
         row = row_read(table_rows, root, node, slots, i, t_begin, n, ends, FORM, LIMIT)
         columns = fragment(0, B, W, WN, E)
         if LAGS > 0:
             number = sequence - tl.load(first + nodes)
-            step = first_told(first_step, nodes, number, tl.load(degree + nodes).to(tl.int32), FORM, LIMIT)
+            step = first_told(first_step, nodes, number, degrees, FORM, LIMIT)
             lag = tl.arange(0, LAGS)
             if WN == 1:
                 s = tl.load(structure + lag[:, None] * W + col[None, :])
@@ -168,26 +159,17 @@ def backward_layer(
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
     CELL: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
-    AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Runs one layer back over a tile: the gradients of the gates go to ``d_acts``, which may be ``acts`` itself, and
     that of the input to ``d_below`` if it ``PROJECTS``. A tile of more than 64 channels leaves no registers free for
-    what is read ``AHEAD``: there an LSTM takes one field after the other."""
+    what is read ``AHEAD``."""
     W: tl.constexpr = FIELDS * HP
-    F: tl.constexpr = HP // WN
-    BY_FIELD: tl.constexpr = CELL == "lstm" and not AHEAD
-    tile = tl.program_id(0)
+    AHEAD: tl.constexpr = HP <= 64
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
-    sequence = first_sequence + tile * B + r
-    num_sequences = tl.load(total)
-    valid = sequence < num_sequences
-    node = tl.load(node_of + sequence, mask=valid, other=0)
-    steps = tl.where(valid, length(tl.load(degree + node).to(tl.int32), FORM, LIMIT), 0)
-    origin = tl.load(offset)
-    base, end = tl.load(offset + tile) - origin, tl.load(offset + tile + 1) - origin
-    blocks = ((end - base) // B).to(tl.int32) - 1
+    _, valid, node, _, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
-    kept = (tile * B + r)[:, None] * (2 * HP) + k[None, :]
+    kept = (tl.program_id(0) * B + r)[:, None] * (2 * HP) + k[None, :]
     spread = fragment(HP, B, HP, WN, E)
     wide_spread = fragment(W, B, W, WN, E)
     past = base + blocks * B
@@ -208,17 +190,7 @@ def backward_layer(
 
     read = col < blocks * W  # a tile without sequences needs no weights
     some = tl.where(blocks > 0, 1, 0)
-    if BY_FIELD:
-        field_spread = fragment(W, B, HP, WN, E, FIELDS)
-        of_unit = weight_hh + (k // F * (W // WN) + k % F)[:, None] * HP + k[None, :]
-        read_units = (k < blocks * W)[:, None]
-        w_i = tl.load(of_unit, mask=read_units, other=0)
-        w_f = tl.load(of_unit + F * HP, mask=read_units, other=0)
-        w_g = tl.load(of_unit + 2 * F * HP, mask=read_units, other=0)
-        w_o = tl.load(of_unit + 3 * F * HP, mask=read_units, other=0)
-        o = tl.load(acts - some * B * W + 3 * F + field_spread)
-    else:
-        w = tl.load(weight_hh + col[:, None] * HP + k[None, :], mask=read[:, None], other=0)
+    w = tl.load(weight_hh + col[:, None] * HP + k[None, :], mask=read[:, None], other=0)
     if PROJECTS:
         v = tl.load(weight_ih + col[:, None] * HP + k[None, :], mask=read[:, None], other=0)
     if TOP:
@@ -246,33 +218,7 @@ def backward_layer(
             dh += assembled(tl.load(d_hidden + spread), B, HP, WN).to(tl.float32)
         if CELL == "gru" and not AHEAD:
             fields = tl.load(acts + wide_spread)
-        if BY_FIELD:
-            i = tl.load(acts + field_spread)
-            g = tl.load(acts + 2 * F + field_spread)
-            f = tl.load(acts + F + field_spread)
-            o_t = assembled(o, B, HP, WN).to(tl.float32)
-            squashed = tanh(assembled(after, B, HP, WN).to(tl.float32), FAST)
-            d_o = (dh * squashed * o_t * (1 - o_t)).to(dtype)
-            d_cell = dc + dh * o_t * (1 - squashed * squashed)
-            o = tl.load(acts - tl.where(t > t_begin, B * W, 0) + 3 * F + field_spread)
-            tl.store(d_acts + 3 * F + field_spread, taken_apart(d_o, B, HP, WN, E))
-            dh = tl.dot(d_o, w_o, input_precision=PRECISION)
-            i_t = assembled(i, B, HP, WN).to(tl.float32)
-            g_t = assembled(g, B, HP, WN).to(tl.float32)
-            d_g = (d_cell * i_t * (1 - g_t * g_t)).to(dtype)
-            d_i = (d_cell * g_t * i_t * (1 - i_t)).to(dtype)
-            tl.store(d_acts + field_spread, taken_apart(d_i, B, HP, WN, E))
-            tl.store(d_acts + 2 * F + field_spread, taken_apart(d_g, B, HP, WN, E))
-            dh = tl.dot(d_i, w_i, acc=dh, input_precision=PRECISION)
-            dh = tl.dot(d_g, w_g, acc=dh, input_precision=PRECISION)
-            f_t = assembled(f, B, HP, WN).to(tl.float32)
-            d_f = (d_cell * assembled(before, B, HP, WN).to(tl.float32) * f_t * (1 - f_t)).to(dtype)
-            tl.store(d_acts + F + field_spread, taken_apart(d_f, B, HP, WN, E))
-            dh = tl.dot(d_f, w_f, acc=dh, input_precision=PRECISION)
-            dc = d_cell * f_t
-            after = before
-            before = tl.load(cells - tl.where(t > t_begin, B * HP, 0) + spread)
-        elif CELL == "lstm":
+        if CELL == "lstm":
             i_t, f_t, g_t, o_t = split_fields(assembled(fields, B, W, WN), B, HP, WN)
             i_t, f_t, g_t, o_t = i_t.to(tl.float32), f_t.to(tl.float32), g_t.to(tl.float32), o_t.to(tl.float32)
             squashed = tanh(assembled(after, B, HP, WN).to(tl.float32), FAST)
@@ -303,8 +249,7 @@ def backward_layer(
             after = assembled(tl.load(hidden + B * HP + spread), B, HP, WN).to(tl.float32)
             d = (dh * activation_slope(after, CELL)).to(dtype)
             dh = tl.dot(d, w, input_precision=PRECISION)
-        if not BY_FIELD:
-            tl.store(d_acts + wide_spread, taken_apart(d, B, W, WN, E))
+        tl.store(d_acts + wide_spread, taken_apart(d, B, W, WN, E))
         if PROJECTS:
             dx = tl.dot(d, v, input_precision=PRECISION)
             d_below -= B * HP

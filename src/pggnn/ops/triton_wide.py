@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from pggnn.ops.triton_cells import activation, activation_slope, sigmoid, tanh
-from pggnn.ops.triton_index import length
+from pggnn.ops.triton_index import blocks_of, sequences_of
 from pggnn.ops.triton_layout import join_fields, split_fields
 from pggnn.ops.triton_recurrence import VARYING, row_read
 from pggnn.ops.triton_structure import first_told, told
@@ -35,14 +35,8 @@ def forward_wide(
     tile = tl.program_id(0)
     r, k, u, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, U), tl.arange(0, G)
     part = tl.arange(0, 64)
-    sequence = first_sequence + tile * B + r
-    valid = sequence < tl.load(total)
-    node = tl.load(node_of + sequence, mask=valid, other=0)
-    n = tl.load(degree + node).to(tl.int32)
-    steps = tl.where(valid, length(n, FORM, LIMIT), 0)
-    origin = tl.load(offset)
-    base, end = tl.load(offset + tile) - origin, tl.load(offset + tile + 1) - origin
-    blocks = ((end - base) // B).to(tl.int32) - 1
+    sequence, _, node, n, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     narrow = r[:, None] * HP + u[None, :]
     wide = r[:, None] * W + col[None, :]
@@ -150,7 +144,6 @@ def backward_wide(
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
     CELL: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
-    AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Runs one layer back over a tile, see :func:`~pggnn.ops.triton_recurrence.backward_layer`; it never
     ``PROJECTS``. ``carry`` holds the state's gradient through the gates, and past them: through c, or a GRU's z."""
@@ -159,13 +152,8 @@ def backward_wide(
     G: tl.constexpr = FIELDS * U
     tile = tl.program_id(0)
     r, k, u, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, U), tl.arange(0, G)
-    sequence = first_sequence + tile * B + r
-    valid = sequence < tl.load(total)
-    node = tl.load(node_of + sequence, mask=valid, other=0)
-    steps = tl.where(valid, length(tl.load(degree + node).to(tl.int32), FORM, LIMIT), 0)
-    origin = tl.load(offset)
-    base, end = tl.load(offset + tile) - origin, tl.load(offset + tile + 1) - origin
-    blocks = ((end - base) // B).to(tl.int32) - 1
+    _, _, node, _, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     narrow = r[:, None] * HP + u[None, :]
     wide = r[:, None] * W + col[None, :]
