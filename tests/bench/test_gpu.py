@@ -98,11 +98,14 @@ def test_sets_that_are_missing_are_left_out(tmp_path, monkeypatch, capsys):
 
 
 def test_a_part_that_fails_leaves_the_others_alone(tmp_path, capsys):
+    path = tmp_path / "kernel.json"
+
     def fails():
         yield "a case", "forward, ms", 1.0
+        yield "another", "forward, ms", 2.0
+        assert record.load(path)[1] == {"layer": {"a case": {"forward, ms": 1.0}}}  # if it were cut off here
         raise RuntimeError("out of memory")
 
-    path = tmp_path / "kernel.json"
     parts = {"layer": fails, "step": lambda: iter([("ER, batch 16, hidden 64", "eager, ms", 2.6)])}
     with pytest.raises(ValueError, match="layer failed"):
         kernel.run(parts, "a machine", path)
@@ -110,7 +113,10 @@ def test_a_part_that_fails_leaves_the_others_alone(tmp_path, capsys):
     assert "out of memory" in said.err and "2.600  (goal: 2.5 or less, missed)" in said.out
     assert record.load(path) == (
         "a machine",
-        {"layer": {"a case": {"forward, ms": 1.0}}, "step": {"ER, batch 16, hidden 64": {"eager, ms": 2.6}}},
+        {
+            "layer": {"a case": {"forward, ms": 1.0}, "another": {"forward, ms": 2.0}},
+            "step": {"ER, batch 16, hidden 64": {"eager, ms": 2.6}},
+        },
     )
 
 

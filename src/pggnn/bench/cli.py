@@ -32,7 +32,7 @@ def add_commands(bench: argparse.ArgumentParser) -> None:
         sub.set_defaults(what=name)
         sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
     sub = command("kernel", kernel, "Measure the fused kernels on a GPU, beside cuDNN and PyG's GIN.", KERNEL)
-    sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON, after each part")
+    sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON, case by case")
     sub.add_argument(
         "--only", action="append", choices=PARTS, default=[], metavar="PART", help="run this part only; may be repeated"
     )

@@ -25,7 +25,7 @@ PARTS = {
 
 
 def kernel(only: Sequence[str] = (), path: Path | None = None) -> record.Record:
-    """Runs the parts and prints their figures; writes them after each part, so that what was measured is kept."""
+    """Runs the parts and prints their figures; writes them case by case, so that what was measured is kept."""
     if not ON_GPU:
         raise ValueError("pggnn bench kernel measures the GPU kernels, and PyTorch sees no GPU here")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch looks at it once, at the first product
@@ -47,6 +47,8 @@ def run(parts: dict[str, Callable[[], Figures]], machine: str, path: Path | None
             with settings():
                 torch.manual_seed(0)
                 for case, what, value in measure():
+                    if path is not None and case not in figures.get(part, {}):
+                        record.save(path, machine, figures)
                     figures.setdefault(part, {}).setdefault(case, {})[what] = value
                     print(record.line(part, case, what, value), flush=True)
         except Exception:  # whatever it is, minutes on a GPU should not be lost to it

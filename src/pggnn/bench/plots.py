@@ -62,6 +62,8 @@ def draw_linear(cases: dict[str, dict[str, float]], path: Path) -> Path:
         time.set_title("time, and lines of slope 1", color=INK, fontsize=10)
         rate.set_title("rate", color=INK, fontsize=10)
         for mix, marker in MARKERS.items():
+            if not _points(cases, mix, "forward"):
+                continue
             time.plot([], [], marker, color=INK, markerfacecolor="white", label=mix)
         time.legend(frameon=False, loc="upper left", handletextpad=0.2)
         return save(figure, path)
