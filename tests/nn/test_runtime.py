@@ -48,6 +48,15 @@ def test_no_graph_break(kwargs, numbering):
             torch.testing.assert_close(gradient, torch.autograd.grad(expected.sum(), x)[0])
 
 
+def test_no_graph_break_under_autocast():
+    torch._dynamo.reset()
+    model = PGGNN(4, 6, 2, num_layers=2)
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    x, plan = torch.randn(len(DEGREES), 4), Plan.build(random_graph(DEGREES), len(DEGREES))
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(compiled(x, plan), model(x, plan), atol=0.02, rtol=0.02)
+
+
 def test_export_runs_on_other_graphs():
     model = PGGNN(4, 6, 2, level="node").eval()
     nodes, edges, degrees = torch.export.Dim("nodes"), torch.export.Dim("edges"), torch.export.Dim("degrees")

@@ -57,7 +57,10 @@ def _operation(
 def without_autocast(x: Tensor) -> AbstractContextManager[object]:
     """While it lasts, precision is what tensors have and code chooses, where ``x`` lies."""
     device = x.device.type
-    autocasts = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    # What PyTorch's compilers cannot look into would break their graph in two.
+    autocasts = torch.compiler.is_compiling() or (
+        torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    )
     return torch.autocast(device, enabled=False) if autocasts else nullcontext()
 
 
