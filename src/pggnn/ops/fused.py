@@ -100,6 +100,12 @@ def processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
+@cache
+def fetches(device: torch.device) -> bool:
+    """Whether the GPU has an instruction that brings a piece of memory into its cache."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
 class Weights(NamedTuple):
     """A layer's weights as :func:`prepare_weights` leaves them."""
 
@@ -252,6 +258,10 @@ class Fused:
             )
         return out, saved
 
+    def programs(self, chunk: Chunk, by_field: bool) -> tuple[int]:
+        """How many there are: one for each tile, or as many as run at once."""
+        return (min(chunk.tiles, self.processors) if by_field else chunk.tiles,)
+
     def carry(self, chunk: Chunk) -> Tensor | None:
         """Memory for the state of all layers, where a chunk's steps cannot all be run at once or states lie in memory
         between the steps."""
@@ -280,7 +290,8 @@ class Fused:
                 lower = below.view(-1, self.width)[block : chunk.rows]
                 below = torch.addmm(weights.bias, lower, weights.forward[:wide].t())
             by_field = self.by_field and told is None
-            (forward_wide if self.streams else forward_fields if by_field else forward_layer)[(chunk.tiles,)](
+            kernel = forward_wide if self.streams else forward_fields if by_field else forward_layer
+            kernel[self.programs(chunk, by_field)](
                 self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
                 self.tiles.node_of, self.tiles.first, self.degree, self.start, self.tiles.offsets(chunk, begin),
                 kept.acts if kept is not None else unused, kept.cells if kept is not None else unused, hidden,
@@ -291,6 +302,7 @@ class Fused:
                 self.tiles.total, chunk.first_sequence, begin, self.root,
                 SOURCE=source, KEEP=kept is not None, TOP=ends, RESUMES=carry is not None, PAUSES=pauses,
                 **self.running, **(UNTOLD if told is None else told.constants),
+                **({"tiles": chunk.tiles} if by_field else {}),
             )  # fmt: skip
             below = hidden
         return out
@@ -341,12 +353,14 @@ class Fused:
             projects = upper and self.shape.projects
             d_below = self.empty(chunk.rows, 1) if projects else d_out
             d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
-            (backward_wide if self.streams else backward_fields if self.by_field else backward_layer)[(chunk.tiles,)](
+            kernel = backward_wide if self.streams else backward_fields if self.by_field else backward_layer
+            kernel[self.programs(chunk, self.by_field)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
                 self.tiles.offsets(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
                 d_out if carries is None else carries[index], self.tiles.total, chunk.first_sequence, begin,
                 H=self.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
                 PAUSES=carry is not None, **self.running,
+                **({"tiles": chunk.tiles, "FETCHES": fetches(self.gates.device)} if self.by_field else {}),
             )  # fmt: skip
             if upper and not projects:
                 d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide])

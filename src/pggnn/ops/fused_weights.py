@@ -23,7 +23,9 @@ class WeightGradient:
         self.wide = operation.fields * operation.width
         self.side = min(operation.width, 128 if operation.dtype.itemsize == 2 else 64)
         self.tiles = (self.wide // self.side) * (operation.width // self.side)
-        self.shares = max(1, min(-(-operation.extent.rows // SHARE), -(-2 * operation.processors // self.tiles)))
+        self.alone = self.side > 64  # a program fills a multiprocessor
+        programs = operation.processors * (1 if self.alone else 2)
+        self.shares = max(1, min(-(-operation.extent.rows // SHARE), -(-programs // self.tiles)))
         layers = len(operation.layers)
         self.matrices = operation.empty(layers * self.shares * 2 * self.wide, 1, torch.float32).chunk(layers)
         self.vectors = operation.empty(layers * self.shares, operation.fields, torch.float32).chunk(layers)
@@ -38,7 +40,8 @@ class WeightGradient:
             d_acts, hidden, below, self.matrices[index], self.vectors[index], offset, tiles,
             W=self.wide, HP=operation.width, BU=self.side, BK=self.side,
             ROWS=64 if operation.dtype.itemsize == 2 else 32, B=operation.shape.block, UPPER=index > 0,
-            ADDS=self.begun[index], PRECISION=operation.precision, num_warps=8 if self.side > 64 else 4,
+            ADDS=self.begun[index], PRECISION=operation.precision,
+            num_warps=8 if self.alone else 4, num_stages=4 if self.alone else 3,
         )  # fmt: skip
         self.begun[index] = True
 
