@@ -198,6 +198,19 @@ def test_float64_is_float64(small, fit):
     assert {value.dtype for value in weights.values()} == {torch.double, torch.long}
 
 
+def test_walks_are_features_of_other_files_too(small, fit, classes, tmp_path, capsys):
+    config = small(data_name=str(classes), data_options={}, data_walks=3)
+    fit(config)
+    assert Trained.load(config.folder).schema.in_channels == 3 + 4
+    assert main(["evaluate", str(config.folder), "--data", str(classes)]) == 0
+    assert main(["predict", str(config.folder), str(classes), "--out", str(tmp_path / "answers.csv")]) == 0
+    assert len((tmp_path / "answers.csv").read_text().splitlines()) == 41
+    capsys.readouterr()
+    assert main(["train", "--data.name", str(classes), "--data.walks", "-1", "--run.out", str(tmp_path / "none")]) == 2
+    assert "data.walks must be 0 or more, got -1" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize("command", ["train", "evaluate", "predict"])
 def test_help_teaches_and_does_not_wait_for_torch(command):
     shown = subprocess.run(

@@ -114,12 +114,13 @@ def is_own(name: str | Path) -> bool:
     return _plain(name) not in CATALOGUE and Path(name).exists()
 
 
-def load(name: str | Path, root: str | Path | None = None, **options: Any) -> "GraphDataset":
+def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **options: Any) -> "GraphDataset":
     """The data set of that name, or the graphs of one's own file or folder.
 
     Args:
         name: A key of :data:`CATALOGUE`, or a path: a JSON-lines file, or a zip or folder in TU's or GIN's format.
         root: Data root, for the data sets.
+        walks: Adds so many columns to each node's features: how often random walks of 1, 2, … steps come back to it.
         options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (JSON lines), …
     """
     dataset: GraphDataset
@@ -131,7 +132,7 @@ def load(name: str | Path, root: str | Path | None = None, **options: Any) -> "G
         dataset = import_module("pggnn.data.dataset").GraphDataset(read_own(name), **options)
     else:
         dataset = import_module("pggnn.data.jsonl").load_jsonl(name, **options)
-    return dataset
+    return dataset.with_walks(walks) if walks else dataset
 
 
 def read_own(path: str | Path) -> "Graphs":

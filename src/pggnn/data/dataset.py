@@ -1,6 +1,7 @@
 """The base of all data sets: PyG's ``InMemoryDataset`` over compact storage that is cached without pickles."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from torch_geometric.data import Data, InMemoryDataset
 from pggnn.data.graphs import LAYOUT, Graphs, expand, infer_schema
 from pggnn.data.schema import Name, Schema
 from pggnn.data.store import cached, data_root, find
+from pggnn.data.walks import with_walks
 
 Transform = Callable[[Data], Data] | None
 
@@ -59,6 +61,13 @@ class GraphDataset(InMemoryDataset):
                 hint = "" if names else "this set has no split of its own, see pggnn.data.splits; "
                 raise ValueError(f"{hint}split must be {names + ' or ' * bool(names)}None, got {split!r}")
             self._indices = self.splits[split].tolist()
+
+    def with_walks(self, length: int) -> "GraphDataset":
+        """The same graphs, whose nodes have features of random walks too: see :func:`pggnn.data.walks.with_walks`."""
+        graphs, made = with_walks(Graphs.of(self), length), copy(self)
+        made.schema, (made._data, made.slices) = graphs.schema, graphs.to_pyg()
+        made._data_list = None
+        return made
 
     @property
     def num_classes(self) -> int:

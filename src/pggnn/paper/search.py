@@ -29,6 +29,7 @@ MEANS = ("--model.renumberings", "8")
 K = ("--model.orderings", "16")
 DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")
 NARROW, DEEP = ("--model.hidden", "64", "--optim.lr", "0.002"), ("--model.layers", "8", "--optim.lr", "0.0005")
+SMALL, WALKS = ("--model.hidden", "32", "--optim.lr", "0.002"), ("--data.walks", "16")
 COSINE = ("--optim.schedule", "cosine", "--optim.warmup", "10")
 ZINC = (
     *("--optim.loss", "mae", "--optim.sampling", "shuffle", *COSINE, "--optim.epochs", "300", "--optim.lr", "0.001"),
@@ -81,6 +82,10 @@ SEARCHES = {
             "single, renumbered, slower": (*ZINC, *SINGLE, *RENUMBERED, *SLOWER),
             "single, renumbered, hidden 64": (*ZINC, *SINGLE, *RENUMBERED, *NARROW),
             "single, renumbered, means": (*ZINC, *SINGLE, *MEANS),
+            "walks, single, renumbered": (*ZINC, *SINGLE, *RENUMBERED, *WALKS),
+            "walks, single, hidden 64, means": (*ZINC, *SINGLE, *MEANS, *NARROW, *WALKS),
+            "walks, single, hidden 32, means": (*ZINC, *SINGLE, *MEANS, *SMALL, *WALKS),
+            "walks, group, hidden 64, means": (*ZINC, *GROUP, *MEANS, *NARROW, *WALKS),
             "group": (*ZINC, *GROUP),
             "group, renumbered": (*ZINC, *GROUP, *RENUMBERED),
             "group, renumbered, weight decay": (*ZINC, *GROUP, *RENUMBERED, *DECAY),
@@ -95,6 +100,10 @@ SEARCHES = {
             "single, renumbered, slower": (*ZINC, *BONDS, *SINGLE, *RENUMBERED, *SLOWER),
             "single, renumbered, hidden 64": (*ZINC, *BONDS, *SINGLE, *RENUMBERED, *NARROW),
             "single, renumbered, means": (*ZINC, *BONDS, *SINGLE, *MEANS),
+            "walks, single, renumbered": (*ZINC, *BONDS, *SINGLE, *RENUMBERED, *WALKS),
+            "walks, single, hidden 64, means": (*ZINC, *BONDS, *SINGLE, *MEANS, *NARROW, *WALKS),
+            "walks, single, hidden 32, means": (*ZINC, *BONDS, *SINGLE, *MEANS, *SMALL, *WALKS),
+            "walks, group, hidden 64, means": (*ZINC, *BONDS, *GROUP, *MEANS, *NARROW, *WALKS),
             "group": (*ZINC, *BONDS, *GROUP),
             "group, renumbered": (*ZINC, *BONDS, *GROUP, *RENUMBERED),
             "group, renumbered, weight decay": (*ZINC, *BONDS, *GROUP, *RENUMBERED, *DECAY),

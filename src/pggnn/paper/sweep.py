@@ -34,7 +34,7 @@ def train_missing(
     for config in configs.values():
         if is_done(config):
             continue
-        data = json.dumps([config.data.name, config.data.options])
+        data = json.dumps([config.data.name, config.data.options, config.data.walks])
         graphs = known[data] = known.get(data) or load_graphs(config)
         check(config, graphs)
         prepare(config, graphs.schema, "last" if (config.folder / FILE).exists() else None)

@@ -21,6 +21,8 @@ class DataConfig:
     """Folder of the data sets; by default PGGNN_DATA, else data/."""
     options: dict[str, Any] = field(default_factory=dict)
     """Further arguments of the data set's class, such as {task: cliques} for counting."""
+    walks: int = 0
+    """Adds so many features to each node: how often random walks of 1, 2, … steps come back to it; they tell rings."""
     workers: int = 0
     """Processes that assemble batches ahead, on the CPU; 0 assembles them in place, on the GPU where there is one."""
 
@@ -167,11 +169,10 @@ class RunConfig:
 
 
 LEAST = {
-    "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.orderings": 1, "model.rnn_layers": 1,
-    "model.max_degree": 1, "optim.batch_size": 1, "optim.steps": 1, "optim.epochs": 1, "optim.patience": 0,
-    "optim.every": 1, "protocol.folds": 2, "run.jobs": 0, "run.threads": 0, "model.structure": 0,
-    "optim.warmup": 0, "model.relabellings": 0, "model.renumberings": 0,
-    "model.numberings": 1,
+    "data.walks": 0, "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.orderings": 1,
+    "model.rnn_layers": 1, "model.max_degree": 1, "model.structure": 0, "model.numberings": 1, "model.relabellings": 0,
+    "model.renumberings": 0, "optim.batch_size": 1, "optim.steps": 1, "optim.epochs": 1, "optim.patience": 0,
+    "optim.every": 1, "optim.warmup": 0, "protocol.folds": 2, "run.jobs": 0, "run.threads": 0,
 }  # fmt: skip
 """Smallest value of each whole number."""
 Range = tuple[str, Callable[[float], bool]]

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -72,10 +72,10 @@ class Trained:
 
     def read(self, path: str | Path) -> GraphDataset:
         """Graphs of a file or data set, read as those that the networks were trained on."""
-        options = dict(self.config.data.options)
+        options, walks = dict(self.config.data.options), self.config.data.walks
         if catalogue.is_own(path) and Path(path).is_file() and Path(path).suffix.lower() != ".zip":
-            options = {"schema": self.schema}
-        dataset = catalogue.load(path, self.config.data.root, **options)
+            options = {"schema": replace(self.schema, features=self.schema.features - walks)}
+        dataset = catalogue.load(path, self.config.data.root, walks, **options)
         for what in ("in_channels", "edge_dim", "level", "flow"):
             ours, theirs = getattr(self.schema, what), getattr(dataset.schema, what)
             if ours != theirs and not (what == "level" and theirs is None):

@@ -122,7 +122,7 @@ def load_graphs(config: Config) -> Graphs:
     """The graphs of a run."""
     data = config.data
     try:
-        return Graphs.of(catalogue.load(data.name, data.root, **data.options))
+        return Graphs.of(catalogue.load(data.name, data.root, data.walks, **data.options))
     except TypeError as error:
         wrong = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if wrong is None:
