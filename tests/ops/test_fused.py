@@ -164,6 +164,16 @@ def test_half_precision(hidden, workspace):
     )
 
 
+@pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
+def test_little_shared_memory(cell, monkeypatch):
+    """Weights that have no room there are read at every step, however few."""
+    monkeypatch.setattr(fused, "shared_memory", lambda _: 2**16)
+    gates = torch.empty(0, device=DEVICE)
+    assert fused.shape(gates, 40, 100, cell).gates > 0
+    assert_matches_reference(Reading(), cell, 2, PARALLEL, torch.float, (0, 3, 4), backend="triton", hidden=40)
+    assert "more shared memory" in fused.refusal(gates, 20) and fused.refusal(gates, 8) is None
+
+
 @pytest.mark.parametrize(
     ("hidden", "workspace", "structure", "block", "warps"),
     [

@@ -28,6 +28,11 @@ UNTOLD = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
 """A layer without structural bits."""
 WIDEST = 256
 """Channels that the kernels have room for."""
+ROOM = 784
+"""Bytes of shared memory that a program needs at most, for each byte of a hidden state, if the weights are to stay
+there: those of an LSTM's four gates, and a tile of gradients; see ``tests/ops/test_room.py``."""
+LEAST_STREAMED = 64
+"""Channels from which on weights may be read at every step instead."""
 
 
 class Shape(NamedTuple):
@@ -58,7 +63,14 @@ def refusal(gates: Tensor, hidden: int) -> str | None:
         return "has no float64"
     if hidden > WIDEST:
         return f"has kernels for at most {WIDEST} channels, not for {hidden}"
+    if padded(hidden) < LEAST_STREAMED and not has_room(gates, hidden):
+        return "needs a GPU with more shared memory"
     return None
+
+
+def has_room(gates: Tensor, hidden: int) -> bool:
+    """Whether the weights may stay in shared memory."""
+    return shared_memory(gates.device) >= ROOM * padded(hidden) * operand_dtype(gates).itemsize
 
 
 def is_exact(gates: Tensor) -> bool:
@@ -74,12 +86,14 @@ def takes_fields(cell: str, hidden: int) -> bool:
 def shape(gates: Tensor, hidden: int, sequences: int, cell: str) -> Shape:
     """A tile's states fill the registers of half a multiprocessor, or of a whole one where the weights do so too; half
     as many fit where every operand comes in two parts. Weights of more than 128 channels, 64 in float32, have no room
-    in shared memory. Few sequences are cut into the smallest tiles, whose steps take least long; each warp then has
-    eight columns of a field where the fields are taken one by one."""
+    in shared memory, and those of half as many on GPUs with less of it than Hopper. Few sequences are cut into the
+    smallest tiles, whose steps take least long; each warp then has eight columns of a field where the fields are taken
+    one by one."""
     row = padded(hidden) * operand_dtype(gates).itemsize
-    wide, streams, exact = row > 128, row > 256, is_exact(gates)
+    wide, exact = row > 128, is_exact(gates)
+    streams = row > 256 or not has_room(gates, hidden)
     if INTERPRETED:
-        return Shape(16, 1, not wide, padded(hidden) if streams else 0)
+        return Shape(16, 1, not wide and not streams, padded(hidden) if streams else 0)
     block = 32 if wide and exact else 64
     if streams:
         return Shape(block, 4 if operand_dtype(gates).itemsize == 2 else 8, False, block)
@@ -98,6 +112,14 @@ def program_rows(rows: int) -> int:
 def processors(device: torch.device) -> int:
     """Multiprocessors of the GPU."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
+
+
+@cache
+def shared_memory(device: torch.device) -> int:
+    """Bytes of it that a program on the GPU may have; in the interpreter as many as it wants."""
+    if device.type != "cuda":
+        return 2**31
+    return int(getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0))
 
 
 @cache
@@ -151,6 +173,7 @@ class Fused:
         self.processors = processors(gates.device)
         self.wave = self.processors * (1 if self.shape.warps > 4 else 2)
         self.streams = self.shape.gates > 0
+        self.has_much_room = shared_memory(gates.device) >= ROOM * 256
         self.by_field = takes_fields(cell, self.hidden) and not self.streams
         if self.streams:
             columns, vector = self.fields * self.width // self.shape.gates, 2

@@ -21,7 +21,7 @@ class WeightGradient:
     def __init__(self, operation: "Fused") -> None:
         self.operation = operation
         self.wide = operation.fields * operation.width
-        self.side = min(operation.width, 128 if operation.dtype.itemsize == 2 else 64)
+        self.side = min(operation.width, 128 if operation.dtype.itemsize == 2 and operation.has_much_room else 64)
         self.tiles = (self.wide // self.side) * (operation.width // self.side)
         self.alone = self.side > 64  # a program fills a multiprocessor
         programs = operation.processors * (1 if self.alone else 2)

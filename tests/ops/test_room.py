@@ -1,0 +1,94 @@
+"""Kernels are compiled, not run, for GPUs that are not here: what they take of shared memory must be there."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+KIB = 2**10
+GPUS = {"A100": (80, 163 * KIB), "RTX 4090": (89, 99 * KIB), "H200": (90, 227 * KIB)}
+"""Compute capability, and the shared memory that a program may have."""
+
+
+@pytest.mark.parametrize(
+    ("gpu", "hidden", "dtype", "nodes"),
+    [
+        ("A100", 128, "bfloat16", 3000), ("RTX 4090", 128, "bfloat16", 3000), ("RTX 4090", 64, "bfloat16", 3000),
+        ("RTX 4090", 64, "float32", 100), ("H200", 128, "bfloat16", 3000), ("H200", 128, "bfloat16", 100),
+    ],
+)  # fmt: skip
+def test_kernels_fit(gpu, hidden, dtype, nodes):
+    surroundings = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, __file__, *map(str, GPUS[gpu]), str(hidden), dtype, str(nodes)]
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    taken = [int(line.split()[-1]) for line in done.stdout.splitlines()]
+    assert len(taken) >= 4 and 0 < max(taken) <= GPUS[gpu][1], done.stdout
+
+
+def record(module, name, launches):
+    """Has the launches of a kernel written down instead."""
+    kernel = getattr(module, name)
+
+    class Recorder:
+        def __getitem__(self, _):
+            return lambda *args, **options: launches.append((kernel, args, options))
+
+    setattr(module, name, Recorder())
+
+
+def compile_for(capability, kernel, args, options):
+    """Bytes of shared memory that a launch would take."""
+    import torch
+    from triton import compile
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    kinds = {torch.float: "*fp32", torch.bfloat16: "*bf16", torch.int32: "*i32", torch.int64: "*i64"}
+    settings = {name: options.pop(name) for name in ("num_warps", "num_stages") if name in options}
+    given = dict(zip(kernel.arg_names, args, strict=False)) | options
+    constants = {name: value for name, value in given.items() if name.isupper()}
+    signature, aligned = {}, {}
+    for place, name in enumerate(kernel.arg_names):
+        value = given[name]
+        signature[name] = "constexpr" if name in constants else kinds[value.dtype] if torch.is_tensor(value) else "i32"
+        if torch.is_tensor(value):
+            aligned[place,] = [["tt.divisibility", 16]]
+    places = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
+    source = ASTSource(kernel, signature, places, aligned)
+    return compile(source, target=GPUTarget("cuda", capability, 32), options=settings).metadata.shared
+
+
+def main(capability, limit, hidden, dtype, nodes):
+    import torch
+
+    from pggnn.cells import Recurrence
+    from pggnn.ops import fused, fused_weights
+    from pggnn.ops.schedule import Graph
+    from pggnn.orderings import Reading
+    from pggnn.plan import Plan
+
+    fused.processors, fused.shared_memory = (lambda _: 100), (lambda _: limit)
+    fused.fetches = lambda _: capability >= 90
+    launches = []
+    read = ("forward_layer", "forward_fields", "forward_wide", "backward_layer", "backward_fields", "backward_wide")
+    for name in (*read, "prepare_table", "prepare_weights", "sequence_sum", "gate_gradient"):
+        record(fused, name, launches)
+    for name in ("weight_gradient", "finish_weights"):
+        record(fused_weights, name, launches)
+    centers = torch.arange(nodes).repeat_interleave(3)
+    plan = Plan.build(torch.stack([centers.roll(1), centers]), nodes)
+    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, plan.neighbor, 0, None)
+    weights = [weight.detach() for weight in Recurrence(3, hidden, 2, "lstm").recurrent_weights]
+    gates = torch.zeros(nodes, 4 * hidden, dtype=getattr(torch, dtype))
+    operation = fused.Fused(gates, weights, graph, Reading(), "lstm", 2**28, plan)
+    out, kept = operation.forward(keep=True)
+    operation.backward(out, kept)
+    for kernel, args, options in launches:
+        if kernel.__name__ in (*read, "weight_gradient"):
+            print(kernel.__name__, compile_for(capability, kernel, args, options))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], int(sys.argv[5]))
