@@ -119,7 +119,7 @@ def shared_memory(device: torch.device) -> int:
     """Bytes of it that a program on the GPU may have; in the interpreter as many as it wants."""
     if device.type != "cuda":
         return 2**31
-    return int(getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0))
+    return int(triton.runtime.driver.active.utils.get_device_properties(device.index)["max_shared_mem"])
 
 
 @cache
