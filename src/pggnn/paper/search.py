@@ -60,6 +60,8 @@ def _tu(width: int, dropout: float, more: Options = GROUP) -> dict[str, Options]
         f"hidden {width}": (*SINGLE, "--model.hidden", str(width)),
         f"dropout {dropout:g}": (*SINGLE, "--model.dropout", str(dropout)),
         "cosine": (*SINGLE, *COSINE),
+        "walks": (*SINGLE, *WALKS),
+        "walks, mean": (*SINGLE, *WALKS, *MEAN),
         "structure": (*SINGLE, "--model.structure", "1"),
         "more orderings": more,
         "more orderings, renumbered": (*more, *RENUMBERED),
