@@ -30,6 +30,8 @@ MOST_DECADES = 1000
 """Range up to which a logarithmic scale has ticks between the powers of ten."""
 GAP = 0.085
 """Least distance of two labels, as a share of the height."""
+LINE = 11.0
+"""The same in points, where labels stand beside points."""
 
 
 @dataclass(frozen=True)
@@ -172,13 +174,8 @@ def draw_costs(points: Sequence[tuple[str, float, float, float]], unit: str, siz
         times = [seconds for _, seconds, *_ in points]
         first, last = min(times), max(times)
         widely = last > 20 * first > 0
-        for (name, seconds, mean, std), colour in zip(points, PALETTE * len(points), strict=False):
+        for (_, seconds, mean, std), colour in zip(points, PALETTE * len(points), strict=False):
             axes.errorbar([seconds], [mean], [std] if std else None, fmt="o", color=colour, capsize=3, linewidth=1.4)
-            left = not widely and seconds == first < last and first > 0.45 * last  # where there is more room
-            axes.annotate(
-                name, (seconds, mean), (-7 if left else 7, 4), textcoords="offset points", color=colour,
-                ha="right" if left else "left", parse_math=False, fontsize=10,
-            )  # fmt: skip
         if widely:
             _make_logarithmic(axes, "x")
             axes.set_xlim(first / 1.5, last * 4)
@@ -187,7 +184,22 @@ def draw_costs(points: Sequence[tuple[str, float, float, float]], unit: str, siz
         axes.margins(y=0.2)
         axes.set_xlabel("seconds per epoch", color=INK)
         axes.set_ylabel(unit, color=INK)
+        named: list[tuple[bool, float]] = []
+        for (name, seconds, mean, _), colour in sorted(zip(points, PALETTE * len(points), strict=False), key=_height):
+            left = not widely and seconds == first < last and first > 0.45 * last  # where there is more room
+            height = axes.transData.transform((seconds, mean))[1] * 72 / axes.figure.dpi + 4
+            below = [other for side, other in named if side == left]
+            up = max([0.0, *(other + LINE - height for other in below)])  # names must not lie on each other
+            named.append((left, height + up))
+            axes.annotate(
+                name, (seconds, mean), (-7 if left else 7, 4 + up), textcoords="offset points", color=colour,
+                ha="right" if left else "left", parse_math=False, fontsize=10,
+            )  # fmt: skip
     return chart.svg
+
+
+def _height(point: tuple[tuple[str, float, float, float], str]) -> float:
+    return point[0][2]
 
 
 class _Chart:
