@@ -13,6 +13,7 @@ import pytest
 from pggnn.cli import main
 from pggnn.train import log
 from pggnn.train.checkpoint import Checkpoint
+from pggnn.train.protocol import best_common_epoch
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
 
@@ -211,3 +212,12 @@ def test_resume_from_the_command_line(small, fit, capsys):
     assert len(log.read(config.folder / "seed0")) == 4
     assert main([*words, "--resume", "--model.hidden", "5"]) == 2
     assert "holds a run with other options: model.hidden: 5, not 4" in capsys.readouterr().err
+
+
+def test_cross_validation_is_read_by_epochs():
+    """A log may lack epochs, where a run was copied while it was cut off."""
+    whole, lacking = {1: 0.5, 2: 0.6, 3: 0.9, 4: 0.7}, {1: 0.5, 3: 0.9, 4: 0.8}
+    assert best_common_epoch([whole, lacking]) == (3, [0.9, 0.9])
+    assert best_common_epoch([{1: 0.5, 2: 0.5}]) == (1, [0.5])
+    with pytest.raises(ValueError, match="no epoch in common"):
+        best_common_epoch([{1: 0.5}, {2: 0.5}])

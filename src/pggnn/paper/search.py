@@ -183,7 +183,7 @@ def measure(key: Key, config: Config) -> Candidate:
     results = [result for folder in folders if (result := protocol.load_result(folder)) is not None]
     values, epochs = [result["val"] for result in results], [result["best_epoch"] for result in results]
     if config.protocol.kind in protocol.CROSS_VALIDATION:
-        epoch, values = protocol.best_common_epoch([[record["val"] for record in log.read(one)] for one in folders])
+        epoch, values = protocol.best_common_epoch([protocol.curve(log.read(one), "val") for one in folders])
         epochs = [epoch]
     seconds = statistics.median(record["seconds"] for folder in folders for record in log.read(folder))
     found = SEARCHES[key[1]]

@@ -173,7 +173,7 @@ class Run:
                 if member.seed == seed
             }
             if self.config.protocol.kind == "folds":
-                curves = [[record["test"] for record in records] for records in known.values() if records]
+                curves = [protocol.curve(records, "test") for records in known.values() if records]
                 epoch, values = protocol.best_common_epoch(curves) if curves else (0, [])
                 epochs += [epoch] * bool(curves)
             else:

@@ -139,7 +139,7 @@ def summarise(config: Config, folder: Path) -> Summary:
     for seed in config.protocol.seeds:
         of_seed = [member for member in ended if member.seed == seed]
         if config.protocol.kind == "folds":
-            epoch, values = best_common_epoch([test_curve(folder / member.name) for member in of_seed])
+            epoch, values = best_common_epoch([curve(log.read(folder / one.name), "test") for one in of_seed])
             epochs.append(epoch)
         else:
             values = [ended[member]["test"] for member in of_seed]
@@ -151,18 +151,19 @@ def summarise(config: Config, folder: Path) -> Summary:
     return Summary(metric, statistics.fmean(means), statistics.pstdev(each), each, epochs)
 
 
-def test_curve(folder: Path) -> list[float]:
-    """The test figure of each epoch of a training."""
-    return [record["test"] for record in log.read(folder)]
+def curve(records: list[log.Record], what: str) -> dict[int, float]:
+    """A figure of each epoch of a training that has it."""
+    return {record["epoch"]: record[what] for record in records if what in record}
 
 
-def best_common_epoch(curves: list[list[float]]) -> tuple[int, list[float]]:
-    """The epoch, counted from 1, whose mean over the folds is best, and the folds' accuracies in it.
+def best_common_epoch(curves: list[dict[int, float]]) -> tuple[int, list[float]]:
+    """The epoch whose mean over the folds is best, of those that all folds have, and the folds' accuracies in it.
 
     This is the paper's way of reporting cross-validation. There is no separate test set: the choice of the epoch has
     seen the figures that are reported.
     """
-    epochs = min(map(len, curves))
-    sums = [statistics.fmean(curve[epoch] for curve in curves) for epoch in range(epochs)]
-    best = max(range(epochs), key=lambda epoch: sums[epoch])
-    return best + 1, [curve[best] for curve in curves]
+    common = sorted(set.intersection(*map(set, curves)))
+    if not common:
+        raise ValueError("the logs of these trainings have no epoch in common: train them anew")
+    best = max(common, key=lambda epoch: statistics.fmean(one[epoch] for one in curves))
+    return best, [one[best] for one in curves]
