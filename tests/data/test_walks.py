@@ -42,6 +42,12 @@ def test_rings_and_chains(write):
     assert batch.x.tolist() == [*dataset[2].x.tolist(), *dataset[0].x.tolist()]
 
 
+def test_later_files(write):
+    first = load(write(MOLECULE, CHAIN), walks=2)
+    later = load(write({"node_labels": ["C", "O"], "edges": [[0, 1]]}), walks=2, schema=first.schema)
+    assert later.schema == first.schema and later[0].x.tolist() == [[0, 1, 1, 0], [0, 1, 0, 1]]
+
+
 def test_edges_count_as_often_as_they_are_there_and_have_a_direction():
     twice = Graphs(torch.tensor([3]), torch.tensor([4]), torch.tensor([[0, 0, 0, 1], [1, 1, 2, 0]]))
     assert return_probabilities(twice, 2).tolist() == [[0, pytest.approx(2 / 3)], [0, pytest.approx(2 / 3)], [0, 0]]

@@ -1,6 +1,6 @@
 """The data sets by name: what each is, where its file lies and comes from. Imports nothing heavy."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,6 +124,8 @@ def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **opt
         options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (JSON lines), …
     """
     dataset: GraphDataset
+    if walks and "schema" in options:  # that of a data set with walks, which are in no file
+        options["schema"] = replace(options["schema"], features=options["schema"].features - walks)
     if not is_own(name):
         entry = lookup(name)[1]
         module, _, cls = entry.loader.partition(":")

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -74,7 +74,7 @@ class Trained:
         """Graphs of a file or data set, read as those that the networks were trained on."""
         options, walks = dict(self.config.data.options), self.config.data.walks
         if catalogue.is_own(path) and Path(path).is_file() and Path(path).suffix.lower() != ".zip":
-            options = {"schema": replace(self.schema, features=self.schema.features - walks)}
+            options = {"schema": self.schema}
         dataset = catalogue.load(path, self.config.data.root, walks, **options)
         for what in ("in_channels", "edge_dim", "level", "flow"):
             ours, theirs = getattr(self.schema, what), getattr(dataset.schema, what)
