@@ -15,7 +15,7 @@ from pggnn.testing import random_graph
 
 triton = pytest.importorskip("triton")
 
-from pggnn.ops import fused  # noqa: E402
+from pggnn.ops import fused, fused_shape  # noqa: E402
 from pggnn.ops.tiles import Extent  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -61,7 +61,7 @@ def test_structure(cell, reading, layers, workspace, structure):
 def test_structure_in_wide_layers(monkeypatch):
     """Where two columns of warps share a tile, rows are added one by one."""
     if DEVICE == "cpu":
-        monkeypatch.setattr(fused, "shape", lambda *_: fused.Shape(16, 2, False))
+        monkeypatch.setattr(fused, "shape", lambda *_: fused_shape.Shape(16, 2, False))
     for cell in ("lstm", "gru"):
         assert_matches_reference(
             Reading(), cell, 2, PARALLEL, torch.float, (0, 3, 4), backend="triton", hidden=40, structure=3
@@ -167,11 +167,11 @@ def test_half_precision(hidden, workspace):
 @pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
 def test_little_shared_memory(cell, monkeypatch):
     """Weights that have no room there are read at every step, however few."""
-    monkeypatch.setattr(fused, "shared_memory", lambda _: 2**16)
+    monkeypatch.setattr(fused_shape, "shared_memory", lambda _: 2**16)
     gates = torch.empty(0, device=DEVICE)
-    assert fused.shape(gates, 40, 100, cell).gates > 0
+    assert fused_shape.shape(gates, 40, 100, cell).gates > 0
     assert_matches_reference(Reading(), cell, 2, PARALLEL, torch.float, (0, 3, 4), backend="triton", hidden=40)
-    assert "more shared memory" in fused.refusal(gates, 20) and fused.refusal(gates, 8) is None
+    assert "more shared memory" in fused_shape.refusal(gates, 20) and fused_shape.refusal(gates, 8) is None
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_little_shared_memory(cell, monkeypatch):
 )  # fmt: skip
 def test_tiles_of_a_gpu(hidden, workspace, structure, block, warps, monkeypatch):
     """The tiles that a GPU has for many sequences and for few: their columns are spread over groups of warps."""
-    monkeypatch.setattr(fused, "shape", lambda *_: fused.Shape(block, warps, projects=False))
+    monkeypatch.setattr(fused, "shape", lambda *_: fused_shape.Shape(block, warps, projects=False))
     assert_matches_reference(
         Reading("merged"), "lstm", 2, workspace, torch.half, (3, 4, 0), backend="triton", tolerance=0.006,
         hidden=hidden, structure=structure,

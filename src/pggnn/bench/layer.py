@@ -60,7 +60,7 @@ def layer(nodes: int = NODES) -> Figures:
 
 def refused(hidden: int, precision: str) -> str | None:
     """Why ``backend="auto"`` does not send such a layer to the fused kernels, if it does not."""
-    from pggnn.ops.fused import refusal
+    from pggnn.ops.fused_shape import refusal
 
     return refusal(torch.empty(0, dtype=torch.bfloat16 if precision == "bf16" else torch.float, device=DEVICE), hidden)
 

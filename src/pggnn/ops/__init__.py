@@ -71,7 +71,7 @@ def group_recurrence(
         weights, codes = [*weights, structure], step_codes(plan, reading, structure.size(0))
     fused = False
     if backend == "triton" or (backend == "auto" and gates.is_cuda and HAS_TRITON):
-        from pggnn.ops.fused import refusal
+        from pggnn.ops.fused_shape import refusal
 
         reason = refusal(gates, weights[0].size(1))
         if reason is not None and backend == "triton":

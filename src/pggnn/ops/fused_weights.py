@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from pggnn.ops.fused_shape import WIDEST_ROW, has_room
 from pggnn.ops.fused_structure import StructureGradient
 from pggnn.ops.triton_sums import finish_weights, weight_gradient
 
@@ -21,7 +22,8 @@ class WeightGradient:
     def __init__(self, operation: "Fused") -> None:
         self.operation = operation
         self.wide = operation.fields * operation.width
-        self.side = min(operation.width, 128 if operation.dtype.itemsize == 2 and operation.has_much_room else 64)
+        roomy = has_room(operation.gates.device, WIDEST_ROW)
+        self.side = min(operation.width, 128 if operation.dtype.itemsize == 2 and roomy else 64)
         self.tiles = (self.wide // self.side) * (operation.width // self.side)
         self.alone = self.side > 64  # a program fills a multiprocessor
         programs = operation.processors * (1 if self.alone else 2)
