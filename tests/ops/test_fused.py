@@ -1,5 +1,6 @@
 """The fused kernels against the definitions they restate: on a GPU if there is one, else in Triton's interpreter."""
 
+import psutil
 import pytest
 import torch
 from hypothesis import given, settings
@@ -221,10 +222,22 @@ def problem(hidden=5, dtype=torch.float, degrees=(0, 1, 2, 3)):
     return plan, rnn, gates
 
 
-def test_backward_twice_over_one_graph():
-    plan, rnn, gates = problem()
-    out = group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm", backend="triton")
+@pytest.mark.parametrize(
+    ("hidden", "dtype", "workspace"), [(5, torch.float, 2**20), (5, torch.float, 150_000), (70, torch.half, 400_000)]
+)
+def test_what_the_forward_pass_keeps_is_used_once(hidden, dtype, workspace, monkeypatch):
+    """All of it or a part; a second backward pass over the same graph computes it again."""
+    runs = []
+    run = fused.Fused.run
+    monkeypatch.setattr(fused.Fused, "run", lambda *args: (runs.append(args[1]), run(*args))[1])
+    plan, rnn, gates = problem(hidden, dtype, (0, 1, 2, 3, 4, 5, 4))
+    case = {"reading": Reading(), "cell": "lstm", "backend": "triton", "workspace": workspace}
+    out = group_recurrence(gates, rnn.recurrent_weights, plan, **case)
+    chunks = len(runs)
+    assert chunks == (1 if workspace == 2**20 else 2)
     first, second = (torch.autograd.grad(out.sum(), gates, retain_graph=True)[0] for _ in range(2))
+    assert len(runs) == 3 * chunks - 1
+    assert runs[chunks - 1] not in runs[chunks : 2 * chunks - 1]
     assert torch.equal(first, second)
 
 
@@ -267,7 +280,9 @@ def test_chunks_cover_each_tile_once(profile, form, most_rows, wave):
     assert extent.sequences == len(lengths)
     assert extent.rows == sum((lengths[first] + 1) * block for first in range(0, len(lengths), block))
     tile = 0
-    for chunk in extent.chunks(most_rows, wave):
+    chunks = extent.chunks(most_rows, wave)
+    assert extent.chunks(most_rows, wave, sum(chunk.tiles for chunk in chunks[:1])) == chunks[1:]
+    for chunk in chunks:
         assert (chunk.first_tile, chunk.first_sequence) == (tile, tile * block)
         assert chunk.longest == lengths[chunk.first_sequence]
         assert chunk.rows <= most_rows
@@ -339,7 +354,10 @@ def test_no_host_synchronisation_and_cuda_graphs(hidden):
     torch.testing.assert_close(captured, expected)
 
 
-def test_compiles_whole():
+def test_compiles_whole(monkeypatch):
+    """Whatever the GPU is asked about itself on the way."""
+    untraceable = fused_shape.shared_memory if DEVICE == "cuda" else lambda _: psutil.virtual_memory().total
+    monkeypatch.setattr(fused_shape, "shared_memory", untraceable)
     torch._dynamo.reset()
     conv = PGConv(4, 8, num_layers=1, backend="triton").to(DEVICE)
     compiled = torch.compile(conv, backend="aot_eager", fullgraph=True)

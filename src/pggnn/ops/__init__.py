@@ -12,7 +12,7 @@ from pggnn.plan import Plan, RoomyPlan
 
 BACKENDS = ("auto", "triton", "packed", "reference")
 HAS_TRITON = find_spec("triton") is not None
-DEFAULT_WORKSPACE = {"cpu": 256 * 2**20, "cuda": 800 * 2**20}
+DEFAULT_WORKSPACE = {"cpu": 256 * 2**20, "cuda": 888 * 2**20}
 """Bytes for intermediate states, by device."""
 
 
@@ -49,8 +49,9 @@ def group_recurrence(
         cell: One of :data:`pggnn.cells.CELLS`.
         workspace: Bytes that a call may use for intermediate states, :data:`DEFAULT_WORKSPACE` by default. If those of
             all sequences fit, the forward pass keeps them for the backward pass; otherwise both passes go block by
-            block, and the backward pass runs each block again. On the CPU some of this memory stays reserved for the
-            next call (:data:`pggnn.ops.memory.MOST_BYTES` at most).
+            block, and the backward pass runs each block again (on a GPU all but one, which is kept if it is a 16th of
+            all). On the CPU some of this memory stays reserved for the next call
+            (:data:`pggnn.ops.memory.MOST_BYTES` at most).
         backend: ``"triton"`` (the fused kernels), ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this
             device.
         structure: ``[w, gates · H]`` rows for w structural bits, see :mod:`pggnn.ops.structure`: row ``lag − 1`` is

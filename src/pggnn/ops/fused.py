@@ -32,6 +32,11 @@ from pggnn.ops.triton_wide import backward_wide, forward_wide
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
+WORTH_KEEPING = 16
+"""The part of all states, one in so many, that the forward pass keeps if no more fit the workspace."""
+HELD = 64
+"""Numbers that a thread reads at a time where gradients of gate rows are summed."""
+UNROLL = 1
 UNTOLD = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
 """A layer without structural bits."""
 
@@ -77,6 +82,7 @@ class Fused:
         self.tiles = Tiles.build(graph, *build) if plan is None else plan.shape.derived(Tiles.build, *build)
         self.extent = self.tiles.extent
         self._paused: dict[Chunk, list[Tensor | None]] = {}
+        self._kept: Tensor | None = None
         self.workspace = workspace
         self.processors = processors(gates.device)
         self.wave = self.processors * (1 if self.shape.warps > 4 else 2)
@@ -99,12 +105,16 @@ class Fused:
         }  # fmt: skip
         self.told = None if graph.codes is None or rows is None else Told(self, graph.codes, rows)
         upper = len(self.layers) > 1
-        between = 0 if not upper else 1 if self.shape.projects else 1 + self.fields
-        between += 2 if self.streams else 0  # the state between the steps, over the least number of steps
+        product = self.fields if upper and not self.shape.projects else 0
+        between = 2 if self.streams else 0  # the state between the steps, over the least number of steps
+        beside = max(0 if self.by_field else product, 1 if upper and self.shape.projects else 0)
+        if plan is None:  # gradients do not overwrite what an operator has returned
+            beside = self.fields + 1
         self.kept_width = (self.fields + self.state_count) * self.width * len(self.layers)
+        kept = self.kept_width // self.width + between + beside
         size = self.width * self.dtype.itemsize
-        self.most_kept = max(2 * self.shape.block, workspace // (self.kept_width // self.width + between) // size)
-        self.most_passed = max(2 * self.shape.block, workspace // (1 + between) // size)
+        self.most_kept = max(2 * self.shape.block, workspace // kept // size)
+        self.most_passed = max(2 * self.shape.block, workspace // (1 + upper + between + product) // size)
 
     @cached_property
     def table(self) -> Tensor:
@@ -139,44 +149,55 @@ class Fused:
         return prepared
 
     @property
-    def saved_rows(self) -> int:
-        """Rows of states of all sequences together, or 0 if they do not fit the workspace."""
-        rows = self.extent.rows
-        return rows if rows <= self.most_kept else 0
+    def chunks(self) -> list[Chunk]:
+        """The tiles, as many at a time as the backward pass has room for."""
+        return self.extent.chunks(self.most_kept, self.wave)
+
+    @property
+    def keeps_first(self) -> bool:
+        """Whether the forward pass keeps the states of the first of these. What an operator returns it cannot take
+        back, so there all or nothing is kept; otherwise a part that is worth holding on to the memory for."""
+        if not self.chunks or self.chunks[0].slab is not None:
+            return False
+        return self.chunks[0].rows * (1 if self.plan is None else WORTH_KEEPING) >= self.extent.rows
 
     @property
     def keeps_pauses(self) -> bool:
         """Whether there are slabs, and the states between them all fit the workspace: they need not be found again."""
-        chunks = [chunk for chunk in self.extent.chunks(self.most_kept, self.wave) if chunk.slab is not None]
+        chunks = [chunk for chunk in self.chunks if chunk.slab is not None]
         states = sum((len(chunk.begins) - 1) * chunk.tiles for chunk in chunks) * self.shape.block * len(self.layers)
         return 0 < states * 2 * self.width * 4 <= self.workspace
 
-    def states(self, memory: Tensor) -> list[States]:
+    def memory(self) -> Tensor:
+        """For the states of any one of the chunks."""
+        # One block of each tile stays unwritten: an operator's output must still be the same each time.
+        repeatable = self.plan is None and torch.are_deterministic_algorithms_enabled()
+        allocate = self.gates.new_zeros if repeatable else self.gates.new_empty
+        return allocate(max((chunk.rows for chunk in self.chunks), default=0) * self.kept_width, dtype=self.dtype)
+
+    def states(self, memory: Tensor, chunk: Chunk) -> list[States]:
         """Deals ``memory`` out to the layers."""
-        rows = memory.numel() // self.kept_width
         sizes = [self.fields, 1, self.state_count - 1] * len(self.layers)
-        parts = memory.split([rows * self.width * size for size in sizes])
+        parts = memory[: chunk.rows * self.kept_width].split([chunk.rows * self.width * size for size in sizes])
         return [States(*parts[first : first + 3]) for first in range(0, len(parts), 3)]
 
     def empty(self, rows: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
         return self.gates.new_empty(rows, width * self.width, dtype=dtype or self.dtype)
 
     def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
-        """The sum over each node's sequences, and the states for the backward pass if they are to be kept and fit."""
-        saved_rows = self.saved_rows if keep else 0
-        # One block of each tile stays unwritten: an operator's output must still be the same each time.
-        repeatable = self.plan is None and torch.are_deterministic_algorithms_enabled()
-        allocate = self.gates.new_zeros if repeatable else self.gates.new_empty
-        saved = allocate(saved_rows * self.kept_width, dtype=self.dtype)
+        """The sum over each node's sequences, and the states for the backward pass if an operator is to return them."""
+        kept = self.chunks[:1] if keep and self.keeps_first else []
+        pauses = keep and self.keeps_pauses
+        most_rows, tile = self.most_kept if pauses else self.most_passed, sum(chunk.tiles for chunk in kept)
         last = self.empty(self.extent.sequences, 1, torch.float32)
-        pauses = keep and saved_rows == 0 and self.keeps_pauses
-        most_rows = saved_rows or (self.most_kept if pauses else self.most_passed)
-        for chunk in self.extent.chunks(most_rows, self.wave):
+        for chunk in [*self.extent.chunks(most_rows, self.wave, tile), *kept]:
+            states = None
+            if chunk in kept:
+                self._kept = self.memory()
+                states = self.states(self._kept, chunk)
             carries: list[Tensor | None] = [None]
             for begin in chunk.begins:
-                carries.append(
-                    self.run(chunk, begin, self.states(saved) if saved_rows > 0 else None, carries[-1], last)
-                )
+                carries.append(self.run(chunk, begin, states, carries[-1], last))
                 if not pauses:
                     carries = carries[-1:]
             if pauses and chunk.slab is not None:
@@ -186,11 +207,9 @@ class Fused:
             sequence_sum[(out.size(0),)](
                 last, out, self.tiles.first, self.tiles.counts, H=self.hidden, HP=self.width, ROWS=16, num_warps=1
             )
-        return out, saved
-
-    def programs(self, chunk: Chunk, by_field: bool) -> tuple[int]:
-        """How many there are: one for each tile, or as many as run at once."""
-        return (min(chunk.tiles, self.processors) if by_field else chunk.tiles,)
+        if self._kept is None or self.plan is not None:
+            return out, self.gates.new_empty(0, dtype=self.dtype)
+        return out, self._kept
 
     def carry(self, chunk: Chunk) -> Tensor | None:
         """Memory for the state of all layers, where a chunk's steps cannot all be run at once or states lie in memory
@@ -218,10 +237,12 @@ class Fused:
             told = self.told if index == 0 else None
             if source == "product":
                 lower = below.view(-1, self.width)[block : chunk.rows]
-                below = torch.addmm(weights.bias, lower, weights.forward[:wide].t())
+                # Taken field by field, what is read at a step is then overwritten by what is kept of it.
+                target = kept.acts.view(-1, wide)[: lower.size(0)] if kept is not None and self.by_field else None
+                below = torch.addmm(weights.bias, lower, weights.forward[:wide].t(), out=target)
             by_field = self.by_field and told is None
             kernel = forward_wide if self.streams else forward_fields if by_field else forward_layer
-            kernel[self.programs(chunk, by_field)](
+            kernel[(chunk.tiles,)](
                 self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
                 self.tiles.node_of, self.tiles.first, self.degree, self.start, self.tiles.offsets(chunk, begin),
                 kept.acts if kept is not None else unused, kept.cells if kept is not None else unused, hidden,
@@ -232,7 +253,6 @@ class Fused:
                 self.tiles.total, chunk.first_sequence, begin, self.root,
                 SOURCE=source, KEEP=kept is not None, TOP=ends, RESUMES=carry is not None, PAUSES=pauses,
                 **self.running, **(UNTOLD if told is None else told.constants),
-                **({"tiles": chunk.tiles} if by_field else {}),
             )  # fmt: skip
             below = hidden
         return out
@@ -242,16 +262,14 @@ class Fused:
         scatters = not torch.are_deterministic_algorithms_enabled()
         rows = self.gates.size(0) if scatters else self.rows.numel() + self.degree.numel()
         d_gates = self.gates.new_zeros(rows, self.gates.size(1), dtype=torch.float)
-        keeps = saved.numel() > 0
+        spares = saved.numel() > 0
+        kept, self._kept = saved if spares else self._kept, None
+        memory = self.memory() if kept is None else kept
         gradient = WeightGradient(self)
         d_out = d_out.contiguous()
-        chunks = self.extent.chunks(self.extent.rows if keeps else self.most_kept, self.wave)
-        memory = saved
-        if not keeps:
-            most_rows = max((chunk.rows for chunk in chunks), default=0)
-            memory = self.gates.new_empty(most_rows * self.kept_width, dtype=self.dtype)
-        for chunk in chunks:
-            states = self.states(memory[: chunk.rows * self.kept_width])
+        for chunk in self.chunks:
+            states = self.states(memory, chunk)
+            ready = kept is not None and chunk is self.chunks[0]
             begins = chunk.begins
             carries: list[Tensor | None] = self._paused.pop(chunk, [None])
             for begin in begins[len(carries) - 1 : -1]:
@@ -259,9 +277,9 @@ class Fused:
             carry = self.carry(chunk)
             for begin in reversed(begins):
                 before = carries.pop()
-                if not keeps:
+                if not ready:
                     self.run(chunk, begin, states, before)
-                d_acts = self.run_back(chunk, begin, states, carry, begin != begins[-1], d_out, gradient, keeps)
+                d_acts = self.run_back(chunk, begin, states, carry, begin != begins[-1], d_out, gradient, spares)
                 self.reduce_gates(chunk, begin, d_acts, d_gates, scatters)
                 if gradient.structure is not None:
                     gradient.structure.add(chunk, begin, d_acts)
@@ -284,30 +302,33 @@ class Fused:
             d_below = self.empty(chunk.rows, 1) if projects else d_out
             d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
             kernel = backward_wide if self.streams else backward_fields if self.by_field else backward_layer
-            kernel[self.programs(chunk, self.by_field)](
+            kernel[(chunk.tiles,)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
                 self.tiles.offsets(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
                 d_out if carries is None else carries[index], self.tiles.total, chunk.first_sequence, begin,
                 H=self.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
                 PAUSES=carry is not None, **self.running,
-                **({"tiles": chunk.tiles, "FETCHES": fetches(self.gates.device)} if self.by_field else {}),
+                **({"FETCHES": fetches(self.gates.device)} if self.by_field else {}),
             )  # fmt: skip
-            if upper and not projects:
-                d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide])
             gradient.add(
                 index, d_acts, kept.hidden, states[index - 1].hidden, chunk.tiles, self.tiles.offsets(chunk, begin)
             )
+            if upper and not projects:
+                target = None if spares else kept.hidden.view(-1, self.width)
+                d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide], out=target)
             d_hidden = d_below
         return d_acts
 
     def reduce_gates(self, chunk: Chunk, begin: int, acts: Tensor, d_gates: Tensor, scatters: bool) -> None:
         """Adds the gate gradients of a chunk's steps to the rows they read, or to rows of the slots' own."""
+        wide = self.fields * self.width
+        warps = max(1, wide // 512)
         gate_gradient[(chunk.end_slot - chunk.first_slot,)](
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
             self.start, self.tiles.offsets(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
             begin, begin + (chunk.slab or chunk.longest), self.root if scatters else self.rows.numel(),
-            **self.layout, **self.gating, **self.reads, QUEUE=8, SCATTERS=scatters,
-            num_warps=max(1, self.fields * self.width // 512),
+            **self.layout, **self.gating, **self.reads, QUEUE=min(8, HELD * 32 * warps // wide),
+            UNROLL=UNROLL, SCATTERS=scatters, num_warps=warps,
         )  # fmt: skip
 
     def sum_slots(self, d_slots: Tensor) -> Tensor:

@@ -111,7 +111,7 @@ class Extent:
 
     def __init__(self, profile: Tensor, reading: Reading, block: int, roomy: bool = False) -> None:
         self.block, self.roomy = block, roomy
-        self._chunks: dict[tuple[int, int], list[Chunk]] = {}
+        self._chunks: dict[tuple[int, int, int], list[Chunk]] = {}
         groups = [(n, nodes, reading.count(n), reading.length(n)) for n, nodes in profile.tolist()]
         self.slots = sum(nodes * (n + 1) for n, nodes, _, _ in groups)
         self.groups = [group for group in groups if group[2] > 0]
@@ -128,16 +128,23 @@ class Extent:
         """Rows of memory that the states of all tiles take."""
         return sum(tiles * (length + 1) * self.block for tiles, length in self._runs())
 
-    def chunks(self, most_rows: int, wave: int = 1) -> list[Chunk]:
-        """Chunks of at most ``most_rows`` rows, of whole multiples of ``wave`` tiles where there is room for one."""
-        if (most_rows, wave) not in self._chunks:
-            self._chunks[most_rows, wave] = list(self._cut(most_rows, wave))
-        return self._chunks[most_rows, wave]
+    def chunks(self, most_rows: int, wave: int = 1, tile: int = 0) -> list[Chunk]:
+        """Chunks of at most ``most_rows`` rows, of whole multiples of ``wave`` tiles where there is room for one; from
+        ``tile`` on."""
+        if (most_rows, wave, tile) not in self._chunks:
+            self._chunks[most_rows, wave, tile] = list(self._cut(most_rows, wave, tile))
+        return self._chunks[most_rows, wave, tile]
 
-    def _cut(self, most_rows: int, wave: int) -> Iterator[Chunk]:
-        runs = list(self._runs())
-        tile = 0
-        while runs:
+    def _cut(self, most_rows: int, wave: int, tile: int) -> Iterator[Chunk]:
+        runs, taken = list(self._runs()), tile
+        while True:
+            while runs and taken > 0:
+                tiles, length = runs.pop(0)
+                if tiles > taken:
+                    runs.insert(0, (tiles - taken, length))
+                taken = max(0, taken - tiles)
+            if not runs:
+                return
             longest, room, taken = runs[0][1], most_rows, 0
             for tiles, length in runs:
                 fits = min(tiles, room // ((length + 1) * self.block))
@@ -156,11 +163,6 @@ class Extent:
                 slab = max(1, most_rows // (taken * self.block) - 1)
                 yield self._chunk(tile, taken, taken * (slab + 1) * self.block, longest, slab)
             tile += taken
-            while runs and taken > 0:
-                tiles, length = runs.pop(0)
-                if tiles > taken:
-                    runs.insert(0, (tiles - taken, length))
-                taken = max(0, taken - tiles)
 
     def _runs(self) -> Iterator[tuple[int, int]]:
         """(how many tiles, steps of their longest sequence), by falling length."""

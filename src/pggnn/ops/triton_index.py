@@ -65,10 +65,10 @@ def length(n, FORM: tl.constexpr, LIMIT: tl.constexpr):
 
 @triton.jit
 def sequences_of(
-    tile, rows, node_of, degree, total, first_sequence, B: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr
+    rows, node_of, degree, total, first_sequence, B: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr
 ):
-    """The sequences in these rows of a tile: number, whether it exists, node, its degree, steps."""
-    sequence = first_sequence + tile * B + rows
+    """The sequences in these rows of the program's tile: number, whether it exists, node, its degree, steps."""
+    sequence = first_sequence + tl.program_id(0) * B + rows
     valid = sequence < tl.load(total)
     node = tl.load(node_of + sequence, mask=valid, other=0)
     n = tl.load(degree + node).to(tl.int32)
@@ -76,8 +76,9 @@ def sequences_of(
 
 
 @triton.jit
-def blocks_of(tile, offset, B: tl.constexpr):
-    """The row of memory where the blocks of a tile begin, and how many steps they are for."""
+def blocks_of(offset, B: tl.constexpr):
+    """The row of memory where the blocks of the program's tile begin, and how many steps they are for."""
+    tile = tl.program_id(0)
     base, end = tl.load(offset + tile), tl.load(offset + tile + 1)
     return base - tl.load(offset), ((end - base) // B).to(tl.int32) - 1
 

@@ -93,6 +93,14 @@ def field_at(column, HP: tl.constexpr, FIELDS: tl.constexpr, WN: tl.constexpr):
 
 
 @triton.jit
+def by_field(x, HP: tl.constexpr, FIELDS: tl.constexpr, WN: tl.constexpr, E: tl.constexpr):
+    """A row as it lies in memory, with its columns in the order (field, unit)."""
+    x = tl.permute(tl.reshape(x, [WN, FIELDS * HP // WN // 4 // E, 4, E // 2, 2]), [0, 1, 3, 2, 4])
+    x = tl.permute(tl.reshape(x, [WN, FIELDS, HP // WN]), [1, 0, 2])
+    return tl.reshape(x, [FIELDS * HP])
+
+
+@triton.jit
 def state_gate(field, CELL: tl.constexpr):
     """The gate whose state feeds a field, or −1: a GRU keeps input and state of its candidate apart."""
     if CELL == "gru":

@@ -48,10 +48,8 @@ def forward_layer(
     are ``LAGS``, each structural bit that is set adds its row of ``structure`` to one of ``table``."""
     W: tl.constexpr = FIELDS * HP
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
-    sequence, valid, nodes, degrees, steps = sequences_of(
-        tl.program_id(0), r, node_of, degree, total, first_sequence, B, FORM, LIMIT
-    )
-    base, blocks = blocks_of(tl.program_id(0), offset, B)
+    sequence, valid, nodes, degrees, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     kept = (tl.program_id(0) * B + r)[:, None] * (2 * HP) + k[None, :]
     spread = fragment(HP, B, HP, WN, E)
@@ -78,7 +76,7 @@ def forward_layer(
         v = tl.load(weight_ih + col[None, :] * HP + k[:, None], mask=read[None, :], other=0)
     if SOURCE == "table":
         reader, _, node, n, ends = sequences_of(
-            tl.program_id(0), held_rows(B, WN), node_of, degree, total, first_sequence, B, FORM, LIMIT
+            held_rows(B, WN), node_of, degree, total, first_sequence, B, FORM, LIMIT
         )
         slots = tl.load(start + node)
         i = reader - tl.load(first + node)
@@ -168,8 +166,8 @@ def backward_layer(
     W: tl.constexpr = FIELDS * HP
     AHEAD: tl.constexpr = HP <= 64
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
-    _, valid, node, _, steps = sequences_of(tl.program_id(0), r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
-    base, blocks = blocks_of(tl.program_id(0), offset, B)
+    _, valid, node, _, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     kept = (tl.program_id(0) * B + r)[:, None] * (2 * HP) + k[None, :]
     spread = fragment(HP, B, HP, WN, E)

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from pggnn.ops.triton_index import reading, readings
-from pggnn.ops.triton_layout import column_at, field_at, place_of
+from pggnn.ops.triton_layout import by_field, place_of
 
 
 @triton.jit
@@ -92,7 +92,8 @@ def gate_gradient(
     acts, d_gates, table_rows, slot_node, slot_first, first, degree, start, offset,
     first_slot, first_sequence, end_sequence, t_begin, t_end, root,
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
-    GATES: tl.constexpr, QUEUE: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, SCATTERS: tl.constexpr,
+    GATES: tl.constexpr, QUEUE: tl.constexpr, UNROLL: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr,
+    SCATTERS: tl.constexpr,
 ):  # fmt: skip
     """Sums the gate gradients of all steps that read a slot, and adds them to the row of ``d_gates`` that the slot
     reads or, to be repeatable bit for bit, to one of the slot's own; those of the centres begin at row ``root``."""
@@ -106,7 +107,7 @@ def gate_gradient(
     col = tl.arange(0, W)
     total = tl.zeros([W], tl.float32)
     count = tl.where(j <= n, readings(j, n, FORM, LIMIT), 0)
-    for q_begin in range(0, count, QUEUE):
+    for q_begin in tl.range(0, count, QUEUE, loop_unroll_factor=UNROLL):
         q = q_begin + tl.arange(0, QUEUE)
         i, t, reads = reading(q, j, n, FORM, LIMIT)
         sequence = begins + i
@@ -115,9 +116,9 @@ def gate_gradient(
         tile = tl.where(reads, within // B, 0)
         row = tl.load(offset + tile) - origin + (t - t_begin) * B + within % B
         total += tl.sum(tl.load(acts + row[:, None] * W + col[None, :], mask=reads[:, None], other=0).to(tl.float32), 0)
-    gate, unit = field_at(column_at(col, W, WN, E), HP, FIELDS, WN)
-    mask = (gate < GATES) & (unit < H)
-    at = gate * H + unit
+    total = by_field(total, HP, FIELDS, WN, E)
+    mask = (col // HP < GATES) & (col % HP < H)
+    at = col // HP * H + col % HP
     if count > 0:
         row = (root + node).to(tl.int64)
         if j < n:

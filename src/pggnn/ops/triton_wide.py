@@ -35,10 +35,8 @@ def forward_wide(
     tile = tl.program_id(0)
     r, k, u, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, U), tl.arange(0, G)
     part = tl.arange(0, 64)
-    sequence, _, node, n, steps = sequences_of(
-        tl.program_id(0), r, node_of, degree, total, first_sequence, B, FORM, LIMIT
-    )
-    base, blocks = blocks_of(tl.program_id(0), offset, B)
+    sequence, _, node, n, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     narrow = r[:, None] * HP + u[None, :]
     wide = r[:, None] * W + col[None, :]
@@ -154,8 +152,8 @@ def backward_wide(
     G: tl.constexpr = FIELDS * U
     tile = tl.program_id(0)
     r, k, u, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, U), tl.arange(0, G)
-    _, _, node, _, steps = sequences_of(tl.program_id(0), r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
-    base, blocks = blocks_of(tl.program_id(0), offset, B)
+    _, _, node, _, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     narrow = r[:, None] * HP + u[None, :]
     wide = r[:, None] * W + col[None, :]
