@@ -34,9 +34,8 @@ from pggnn.plan import Plan
 
 WORTH_KEEPING = 16
 """The part of all states, one in so many, that the forward pass keeps if no more fit the workspace."""
-HELD = 64
+HELD = 32
 """Numbers that a thread reads at a time where gradients of gate rows are summed."""
-UNROLL = 1
 UNTOLD = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
 """A layer without structural bits."""
 
@@ -328,7 +327,7 @@ class Fused:
             self.start, self.tiles.offsets(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
             begin, begin + (chunk.slab or chunk.longest), self.root if scatters else self.rows.numel(),
             **self.layout, **self.gating, **self.reads, QUEUE=min(8, HELD * 32 * warps // wide),
-            UNROLL=UNROLL, SCATTERS=scatters, num_warps=warps,
+            SCATTERS=scatters, num_warps=warps,
         )  # fmt: skip
 
     def sum_slots(self, d_slots: Tensor) -> Tensor:

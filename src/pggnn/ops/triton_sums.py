@@ -92,7 +92,7 @@ def gate_gradient(
     acts, d_gates, table_rows, slot_node, slot_first, first, degree, start, offset,
     first_slot, first_sequence, end_sequence, t_begin, t_end, root,
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
-    GATES: tl.constexpr, QUEUE: tl.constexpr, UNROLL: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr,
+    GATES: tl.constexpr, QUEUE: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr,
     SCATTERS: tl.constexpr,
 ):  # fmt: skip
     """Sums the gate gradients of all steps that read a slot, and adds them to the row of ``d_gates`` that the slot
@@ -107,7 +107,7 @@ def gate_gradient(
     col = tl.arange(0, W)
     total = tl.zeros([W], tl.float32)
     count = tl.where(j <= n, readings(j, n, FORM, LIMIT), 0)
-    for q_begin in tl.range(0, count, QUEUE, loop_unroll_factor=UNROLL):
+    for q_begin in range(0, count, QUEUE):
         q = q_begin + tl.arange(0, QUEUE)
         i, t, reads = reading(q, j, n, FORM, LIMIT)
         sequence = begins + i
