@@ -125,5 +125,5 @@ def test_bench_compares_equal_models():
     times = cpu.training_step(cpu.erdos_renyi(2), rounds=1)
     assert set(times) == {"ours", "straightforward", "plan"}
     assert min(times.values()) > 0
-    rates = cpu.forward_rate(rounds=1)
+    rates = cpu.forward_rate(rounds=1, nodes=64)
     assert rates["matrix product"] > 0 < rates["ours"]

@@ -100,7 +100,7 @@ def test_it_learns_to_count_triangles():
         target = counts.triangles(batch.edge_index, batch.ptr).view(-1, 1).float()
         return torch.ones(batch.num_nodes, 1), Plan.build(batch.edge_index, batch.num_nodes), target
 
-    (x, plan, y), (new_x, new_plan, new_y) = drawn(60), drawn(60)
+    (x, plan, y), (new_x, new_plan, new_y) = drawn(40), drawn(40)
     errors = {}
     for model in (LRP, GIN):
         network = model(1, 32, 1, num_layers=2, level="node")

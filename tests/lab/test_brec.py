@@ -133,6 +133,7 @@ def test_a_network_that_cannot_be_made_leaves_nothing(root, tmp_path, capsys):
 
 def test_a_run_goes_on_where_it_stopped(root, tmp_path, capsys):
     options = ["--data-root", str(root), "--out", str(tmp_path / "out"), "--epochs", "1", "--layers", "1"]
+    options += ["--numberings", "2"]
     command(*options, "--pairs", "0")
     file = tmp_path / "out" / "pairs.jsonl"
     (line,) = file.read_text().splitlines()

@@ -136,7 +136,7 @@ def children(parent):
 
 
 def test_torchrun_with_a_worker_that_is_killed(small, fit, tmp_path):
-    alone, shared = small("alone", optim_epochs=60), small("shared", optim_epochs=60)
+    alone, shared = small("alone", optim_epochs=30), small("shared", optim_epochs=30)
     expected = fit(alone)
     save(shared, tmp_path)
     folder = shared.folder / "seed0"

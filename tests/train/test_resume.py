@@ -147,7 +147,7 @@ def workers(folder):
 
 def test_a_sweep_whose_parent_is_killed(small, fit, start, classes, assert_same):
     options = {"data_name": str(classes), "data_options": {}, "protocol_kind": "folds", "protocol_folds": 2}
-    options |= {"optim_epochs": 40, "model_dropout": 0.5}
+    options |= {"optim_epochs": 20, "model_dropout": 0.5}
     alone, killed = small("alone", **options), small("killed", run_jobs=2, **options)
     child = start(killed)
     folds = [killed.folder / "seed0" / f"fold{fold}" for fold in (0, 1)]

@@ -116,21 +116,21 @@ def training_step(graphs: list[Data], rounds: int) -> dict[str, float]:
     )
 
 
-def forward_rate(rounds: int) -> dict[str, float]:
-    """GFLOP/s of the forward pass over 8,192 sequences of degree 8, and of the matrix product of the same shape."""
-    nodes = 1024
+def forward_rate(rounds: int, nodes: int = 1024) -> dict[str, float]:
+    """GFLOP/s of the forward pass over sequences of degree 8, and of the matrix product of the same shape."""
+    sequences = 8 * nodes
     center = torch.arange(nodes).repeat_interleave(8)
     plan = Plan.build(torch.stack([torch.randint(nodes, center.shape), center]), nodes)
     conv, x = PGConv(HIDDEN, HIDDEN), torch.randn(nodes, HIDDEN)
-    h, weight = torch.randn(8192, HIDDEN), torch.randn(HIDDEN, 4 * HIDDEN)
-    gates = torch.empty(8192, 4 * HIDDEN)
+    h, weight = torch.randn(sequences, HIDDEN), torch.randn(HIDDEN, 4 * HIDDEN)
+    gates = torch.empty(sequences, 4 * HIDDEN)
     with torch.no_grad():
         times = median_times(
             {"ours": lambda: conv(x, plan), "matrix product": lambda: torch.mm(h, weight, out=gates)}, rounds
         )
     return {
-        "ours": 8192 * 10 * 24 * HIDDEN**2 / times["ours"] / 1e9,
-        "matrix product": 8192 * 8 * HIDDEN**2 / times["matrix product"] / 1e9,
+        "ours": sequences * 10 * 24 * HIDDEN**2 / times["ours"] / 1e9,
+        "matrix product": sequences * 8 * HIDDEN**2 / times["matrix product"] / 1e9,
     }
 
 
