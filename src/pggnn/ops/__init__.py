@@ -49,7 +49,7 @@ def group_recurrence(
         cell: One of :data:`pggnn.cells.CELLS`.
         workspace: Bytes that a call may use for intermediate states, :data:`DEFAULT_WORKSPACE` by default. If those of
             all sequences fit, the forward pass keeps them for the backward pass; otherwise both passes go block by
-            block, and the backward pass runs each block again (on a GPU all but one, which is kept if it is a 16th of
+            block, and the backward pass runs each block again (on a large GPU all but one, if that is a 16th of
             all). On the CPU some of this memory stays reserved for the next call
             (:data:`pggnn.ops.memory.MOST_BYTES` at most).
         backend: ``"triton"`` (the fused kernels), ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this

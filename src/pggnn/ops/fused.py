@@ -18,6 +18,7 @@ from pggnn.ops.fused_shape import (
     program_rows,
     shape,
     takes_fields,
+    total_memory,
 )
 from pggnn.ops.fused_structure import Told
 from pggnn.ops.fused_sum import add_up, readers
@@ -33,7 +34,9 @@ from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 WORTH_KEEPING = 16
-"""The part of all states, one in so many, that the forward pass keeps if no more fit the workspace."""
+"""The part of all states, one in so many, that the forward pass keeps if no more fit the workspace…"""
+SHARES = 64
+"""…where that takes no more than one part in so many of the GPU's memory, as each layer of a network may do so."""
 HELD = 32
 """Numbers that a thread reads at a time where gradients of gate rows are summed."""
 UNTOLD = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
@@ -154,11 +157,13 @@ class Fused:
 
     @property
     def keeps_first(self) -> bool:
-        """Whether the forward pass keeps the states of the first of these. What an operator returns it cannot take
-        back, so there all or nothing is kept; otherwise a part that is worth holding on to the memory for."""
-        if not self.chunks or self.chunks[0].slab is not None:
-            return False
-        return self.chunks[0].rows * (1 if self.plan is None else WORTH_KEEPING) >= self.extent.rows
+        """Whether the forward pass keeps the states of the first of these: where it is the only one, or a part that
+        is worth it. What an operator returns it cannot take back, so there all or nothing is kept."""
+        if len(self.chunks) < 2 or self.plan is None:
+            return len(self.chunks) == 1 and self.chunks[0].slab is None
+        affordable = self.workspace * SHARES <= total_memory(self.gates.device)
+        first = self.chunks[0]
+        return first.slab is None and affordable and first.rows * WORTH_KEEPING >= self.extent.rows
 
     @property
     def keeps_pauses(self) -> bool:

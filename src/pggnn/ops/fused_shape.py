@@ -115,6 +115,12 @@ def shared_memory(device: torch.device) -> int:
 
 
 @cache
+def total_memory(device: torch.device) -> int:
+    """Bytes of memory that the GPU has; in the interpreter as many as it wants."""
+    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 2**63
+
+
+@cache
 def fetches(device: torch.device) -> bool:
     """Whether the GPU has an instruction that brings a piece of memory into its cache."""
     return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)

@@ -92,8 +92,7 @@ def gate_gradient(
     acts, d_gates, table_rows, slot_node, slot_first, first, degree, start, offset,
     first_slot, first_sequence, end_sequence, t_begin, t_end, root,
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
-    GATES: tl.constexpr, QUEUE: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr,
-    SCATTERS: tl.constexpr,
+    GATES: tl.constexpr, QUEUE: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, SCATTERS: tl.constexpr,
 ):  # fmt: skip
     """Sums the gate gradients of all steps that read a slot, and adds them to the row of ``d_gates`` that the slot
     reads or, to be repeatable bit for bit, to one of the slot's own; those of the centres begin at row ``root``."""
