@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_group_recurrence import BLOCKS, DEGREES, PARALLEL, SERIAL, assert_matches_reference
 
-from pggnn import PGConv, Plan
+from pggnn import PGGNN, PGConv, Plan
 from pggnn.cells import CELLS, Recurrence
 from pggnn.ops import group_recurrence
 from pggnn.orderings import FORMS, Reading
@@ -17,7 +17,7 @@ from pggnn.testing import random_graph
 triton = pytest.importorskip("triton")
 
 from pggnn.ops import fused, fused_shape  # noqa: E402
-from pggnn.ops.tiles import Extent  # noqa: E402
+from pggnn.ops.tiles import Extent, Tiles  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 gpu = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU on this machine")
@@ -369,6 +369,24 @@ def test_compiles_whole(monkeypatch):
         torch.testing.assert_close(actual, expected)
         gradients = [torch.autograd.grad(out.sin().sum(), x)[0] for out in (actual, expected)]
         torch.testing.assert_close(*gradients)
+
+
+def test_compiled_layers_share_tiles(monkeypatch):
+    """…of the graph at hand: of a new one with the same tensors, changed in place, they are laid out anew."""
+    torch._dynamo.reset()
+    built = []
+    build = Tiles.build.__func__
+    monkeypatch.setattr(Tiles, "build", classmethod(lambda *args: (built.append(args[1]), build(*args))[1]))
+    network = PGGNN(3, 5, 1, num_layers=3, rnn_layers=1, backend="triton").to(DEVICE)
+    compiled = torch.compile(network, backend="aot_eager", fullgraph=True)
+    plans = [Plan.build(random_graph(degrees, 1), 4).to(DEVICE) for degrees in ((0, 1, 4, 2), (4, 2, 0, 1))]
+    x = torch.randn(4, 3, device=DEVICE)
+    for plan in plans:
+        compiled(x, plan).sum().backward()
+    assert len(built) == 2
+    for name in ("neighbor", "center", "edge", "start", "degree", "order", "profile"):
+        getattr(plans[0], name).copy_(getattr(plans[1], name))
+    torch.testing.assert_close(compiled(x, plans[0]), network(x, plans[1]))
 
 
 @gpu

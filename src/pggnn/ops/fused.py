@@ -24,7 +24,7 @@ from pggnn.ops.fused_structure import Told
 from pggnn.ops.fused_sum import add_up, readers
 from pggnn.ops.fused_weights import WeightGradient
 from pggnn.ops.schedule import Graph
-from pggnn.ops.tiles import Chunk, Tiles
+from pggnn.ops.tiles import Chunk, Tiles, lay_out
 from pggnn.ops.triton_fields import backward_fields, forward_fields
 from pggnn.ops.triton_prepare import prepare_table, prepare_weights
 from pggnn.ops.triton_recurrence import backward_layer, forward_layer
@@ -81,7 +81,7 @@ class Fused:
         self.shape = shape(gates, self.hidden, sequences, cell)
         # A plan keeps its tiles for the next layer on it.
         build = (reading, self.shape.block)
-        self.tiles = Tiles.build(graph, *build) if plan is None else plan.shape.derived(Tiles.build, *build)
+        self.tiles = lay_out(graph, *build) if plan is None else plan.shape.derived(Tiles.build, *build)
         self.extent = self.tiles.extent
         self._paused: dict[Chunk, list[Tensor | None]] = {}
         self._kept: Tensor | None = None
