@@ -3,11 +3,9 @@
 import psutil
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from test_group_recurrence import BLOCKS, DEGREES, PARALLEL, SERIAL, assert_matches_reference
 
-from pggnn import PGGNN, PGConv, Plan
+from pggnn import PGConv, Plan
 from pggnn.cells import CELLS, Recurrence
 from pggnn.ops import group_recurrence
 from pggnn.orderings import FORMS, Reading
@@ -17,7 +15,6 @@ from pggnn.testing import random_graph
 triton = pytest.importorskip("triton")
 
 from pggnn.ops import fused, fused_shape  # noqa: E402
-from pggnn.ops.tiles import Extent, Tiles  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 gpu = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU on this machine")
@@ -242,14 +239,6 @@ def test_what_the_forward_pass_keeps_is_used_once(hidden, dtype, workspace, monk
     assert torch.equal(first, second)
 
 
-def test_layers_share_a_plans_tiles():
-    plan, rnn, gates = problem()
-    for _ in range(2):
-        group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm", backend="triton")
-    assert len(plan.known) == 1
-    assert "_known" not in plan.__getstate__()
-
-
 def test_operator_registration():
     plan, rnn, gates = problem()
     weights = [weight.detach().requires_grad_() for weight in rnn.recurrent_weights]
@@ -263,34 +252,6 @@ def test_what_it_cannot_do_is_refused(hidden, dtype, reason):
     plan, rnn, gates = problem(hidden, dtype)
     with pytest.raises(ValueError, match=reason):
         group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm", backend="triton")
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    profile=st.dictionaries(st.integers(0, 60), st.integers(1, 200), min_size=1, max_size=8),
-    form=st.sampled_from(list(FORMS)),
-    most_rows=st.integers(32, 200_000),
-    wave=st.integers(1, 300),
-)
-def test_chunks_cover_each_tile_once(profile, form, most_rows, wave):
-    reading, block = Reading(form), 16
-    if form == "trio":  # n³ sequences
-        profile = {n % 8: nodes for n, nodes in profile.items()}
-    extent = Extent(torch.tensor(sorted(profile.items(), reverse=True)), reading, block)
-    lengths = [reading.length(n) for n in sorted(profile, reverse=True) for _ in range(profile[n] * reading.count(n))]
-    assert extent.sequences == len(lengths)
-    assert extent.rows == sum((lengths[first] + 1) * block for first in range(0, len(lengths), block))
-    tile = 0
-    chunks = extent.chunks(most_rows, wave)
-    assert extent.chunks(most_rows, wave, sum(chunk.tiles for chunk in chunks[:1])) == chunks[1:]
-    for chunk in chunks:
-        assert (chunk.first_tile, chunk.first_sequence) == (tile, tile * block)
-        assert chunk.longest == lengths[chunk.first_sequence]
-        assert chunk.rows <= most_rows
-        assert chunk.tiles > 0
-        tile += chunk.tiles
-        assert chunk.end_sequence == min(tile * block, len(lengths))
-    assert tile == extent.tiles
 
 
 @gpu
@@ -369,24 +330,6 @@ def test_compiles_whole(monkeypatch):
         torch.testing.assert_close(actual, expected)
         gradients = [torch.autograd.grad(out.sin().sum(), x)[0] for out in (actual, expected)]
         torch.testing.assert_close(*gradients)
-
-
-def test_compiled_layers_share_tiles(monkeypatch):
-    """…of the graph at hand: of a new one with the same tensors, changed in place, they are laid out anew."""
-    torch._dynamo.reset()
-    built = []
-    build = Tiles.build.__func__
-    monkeypatch.setattr(Tiles, "build", classmethod(lambda *args: (built.append(args[1]), build(*args))[1]))
-    network = PGGNN(3, 5, 1, num_layers=3, rnn_layers=1, backend="triton").to(DEVICE)
-    compiled = torch.compile(network, backend="aot_eager", fullgraph=True)
-    plans = [Plan.build(random_graph(degrees, 1), 4).to(DEVICE) for degrees in ((0, 1, 4, 2), (4, 2, 0, 1))]
-    x = torch.randn(4, 3, device=DEVICE)
-    for plan in plans:
-        compiled(x, plan).sum().backward()
-    assert len(built) == 2
-    for name in ("neighbor", "center", "edge", "start", "degree", "order", "profile"):
-        getattr(plans[0], name).copy_(getattr(plans[1], name))
-    torch.testing.assert_close(compiled(x, plans[0]), network(x, plans[1]))
 
 
 @gpu

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.bench.timing import DEVICE, Figures, autocast, captured, extra_mebibytes, milliseconds, train
+from pggnn.bench.timing import DEVICE, Figures, autocast, extra_mebibytes, milliseconds, train
 from pggnn.groups import order
 from pggnn.nn import PGConv
 from pggnn.orderings import Orderings
@@ -17,8 +17,6 @@ from pggnn.plan import Plan
 HIDDEN = 64
 SAMPLE = 2**14
 """Nodes from which the work of a node is guessed."""
-RECORDED = 5 * 10**6
-"""Steps up to which a CUDA graph is timed: the host would take longer to start the kernels than the GPU to run them."""
 FULL = 10**6
 """Steps from which on the GPU has enough to do at once, whatever the mix, and time should be proportional to work."""
 
@@ -56,7 +54,7 @@ def linear(smallest: int = 4, largest: int = 9, hub: int = 100_000) -> Figures:
             case = f"{mix}, 10^{power} steps"
             yield case, "steps", work
             yield case, "largest degree", int(plan.profile[0, 0])
-            for name, value in times(conv, plan, recorded=work < RECORDED).items():
+            for name, value in times(conv, plan).items():
                 points[name].append((work, value))
                 yield case, f"{name}, ms", value
             yield case, "forward, TFLOP/s", 24 * HIDDEN**2 * work / points["forward"][-1][1] / 1e9
@@ -84,13 +82,12 @@ def steps(degree: Tensor) -> Tensor:
     return work
 
 
-def times(conv: PGConv, plan: Plan, recorded: bool = False) -> dict[str, float]:
-    """Milliseconds forward and in training, of a CUDA graph if ``recorded``."""
-    play = captured if recorded else (lambda task: task)
+def times(conv: PGConv, plan: Plan) -> dict[str, float]:
+    """Milliseconds forward and in training."""
     run, step = tasks(conv, plan)
     with autocast(), torch.no_grad():
-        forward = milliseconds(play(run))
-    return {"forward": forward, "training": milliseconds(play(step))}
+        forward = milliseconds(run)
+    return {"forward": forward, "training": milliseconds(step)}
 
 
 def tasks(conv: PGConv, plan: Plan) -> tuple[Callable[[], Tensor], Callable[[], None]]:

@@ -51,19 +51,6 @@ def milliseconds(task: Callable[[], Any]) -> float:
     return statistics.median(begin.elapsed_time(end) for begin, end in events)
 
 
-def captured(task: Callable[[], Any]) -> Callable[[], Any]:
-    """``task`` as a CUDA graph, which the host has only to start; without a GPU as it is."""
-    if not ON_GPU:
-        return task
-    with torch.cuda.stream(torch.cuda.Stream()):
-        task()
-    wait()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        task()
-    return graph.replay
-
-
 def peak_mebibytes(task: Callable[[], Any]) -> float:
     """All that lies on the GPU while ``task`` runs, at most."""
     if not ON_GPU:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pggnn.cells import CELLS, split_layers
+from pggnn.ops import SHARES
 from pggnn.ops.fused_shape import (
     INTERPRETED,
     fetches,
@@ -34,9 +35,7 @@ from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 WORTH_KEEPING = 16
-"""The part of all states, one in so many, that the forward pass keeps if no more fit the workspace…"""
-SHARES = 64
-"""…where that takes no more than one part in so many of the GPU's memory, as each layer of a network may do so."""
+"""The part of all states, one in so many, that the forward pass keeps if no more fit the workspace."""
 HELD = 32
 """Numbers that a thread reads at a time where gradients of gate rows are summed."""
 UNTOLD = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}

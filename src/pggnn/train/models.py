@@ -12,6 +12,7 @@ from pggnn.data.schema import Schema
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import tally_init, torch_init
 from pggnn.nn.model import PGGNN, Network
+from pggnn.ops import SHARES
 from pggnn.train.config import ModelConfig
 
 MODELS: dict[str, Callable[..., Network]] = {
@@ -29,8 +30,6 @@ ARRANGED = ("orderings", "root", "reduce")
 """Options of PG-GNN where it reads arrangements."""
 STARTS = {"torch": torch_init, "tally": tally_init}
 """Other starts than the layers' own, which is Glorot's."""
-
-SHARES = 64
 
 
 def build(config: ModelConfig, schema: Schema) -> Network:
@@ -58,7 +57,7 @@ def build(config: ModelConfig, schema: Schema) -> Network:
 
 
 def allot_workspace(network: Network, device: torch.device) -> None:
-    """Lets each layer keep one part in :data:`SHARES` of a GPU's memory for its states."""
+    """Lets each layer keep one part in :data:`~pggnn.ops.SHARES` of a GPU's memory for its states."""
     for conv in network.convs:
         if isinstance(conv, SequenceConv) and device.type == "cuda":
             conv.workspace = torch.cuda.get_device_properties(device).total_memory // SHARES
