@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pggnn.train.workers import Workers
+from pggnn.train.workers import Workers, last_error
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +68,20 @@ def test_a_process_that_is_killed_ends_its_training(workers, tmp_path):
     number = fail(workers, tmp_path, "nowhere")
     os.kill(process_of(workers, number).pid, signal.SIGKILL)
     assert code(workers, number) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "output, error",
+    [
+        ("", ""),
+        ("pggnn: error: no such file\n", "pggnn: error: no such file"),
+        (
+            "Traceback (most recent call last):\n  File\n    cause()\nKeyError: 1\n\nDuring handling of it:\n\n"
+            "Traceback (most recent call last):\n  File\n    run()\nAcceleratorError: CUDA error: device busy\n"
+            "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n  and more\nCompile with TORCH_USE_CUDA_DSA.\n",
+            "AcceleratorError: CUDA error: device busy",
+        ),
+    ],
+)
+def test_of_a_failure_the_line_that_names_it_is_shown(output, error):
+    assert last_error(output) == error

@@ -15,6 +15,7 @@ from pggnn.data.catalogue import lookup
 from pggnn.files import replacing
 from pggnn.paper.expected import load
 from pggnn.paper.tables import TABLES, Key, Options, choose
+from pggnn.train.workers import last_error
 
 STEPS, SECONDS = 20, 300.0
 """Batches that are trained, or fewer where they take longer than so long: the whole group of COLLAB on a CPU does."""
@@ -88,8 +89,7 @@ def _measured(model: str, data: str, options: Options) -> dict[str, float]:
     command = [sys.executable, "-m", "pggnn.paper.memory", *options]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
-        said = ended.stderr.strip().splitlines()
-        raise ValueError(f"{model} on {data}: {said[-1] if said else f'ended with code {ended.returncode}'}")
+        raise ValueError(f"{model} on {data}: {last_error(ended.stderr) or f'ended with code {ended.returncode}'}")
     found: dict[str, float] = json.loads(ended.stdout)
     return found
 

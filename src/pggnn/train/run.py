@@ -23,7 +23,7 @@ from pggnn.train.models import build
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
 from pggnn.train.task import Task
-from pggnn.train.workers import Workers
+from pggnn.train.workers import Workers, last_error
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -218,8 +218,8 @@ def train_side_by_side(
                     del running[folder]
                     bar.finish()
                 if code and code != STOPPED:
-                    errors = (folder / ERRORS).read_text().strip().splitlines()
-                    said = errors[-1] if errors and code > 0 else f"its process ended with code {code}"
+                    said = last_error((folder / ERRORS).read_text()) if code > 0 else ""
+                    said = said or f"its process ended with code {code}"
                     if OUT_OF_MEMORY in said and running:
                         jobs, resume = len(running), "last"
                         waiting.append((config, member))

@@ -12,6 +12,14 @@ from queue import SimpleQueue
 from threading import Thread
 
 
+def last_error(output: str) -> str:
+    """What a process that failed says it failed of: the message of its last traceback, or its last line; its first line
+    if it has several. PyTorch's of CUDA end with advice that is the same for all of them."""
+    lines = output.strip().splitlines()
+    traceback = max((at for at, line in enumerate(lines) if line.startswith("Traceback ")), default=len(lines))
+    return next((line for line in lines[traceback + 1 :] if not line.startswith(" ")), lines[-1] if lines else "")
+
+
 class Worker:
     """A process of :mod:`pggnn.train.worker`, and what it has answered."""
 
