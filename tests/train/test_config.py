@@ -59,6 +59,14 @@ def test_options_win_over_the_file_and_the_rest_is_default():
     assert parse(["--data.name", "ER", "--resume", "previous"]) == (Config(DataConfig("ER")), "previous")
 
 
+def test_a_name_is_that_of_a_shipped_config_unless_there_is_such_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zinc").mkdir()  # of data, perhaps
+    assert parse(["--config", "zinc"])[0].data.name == "ZINC"
+    (tmp_path / "mnist").write_text("data: {name: mine.jsonl}")
+    assert parse(["--config", "mnist"])[0].data.name == "mine.jsonl"
+
+
 def test_the_resolved_config_comes_back(tmp_path):
     arguments = {
         "data.name": "a: strange [näme].jsonl", "data.options": "{task: cliques, seed: 3}", "model.orderings": "16",

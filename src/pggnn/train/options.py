@@ -86,7 +86,7 @@ def _find_configs(arguments: Sequence[str]) -> list[str]:
     for before, argument in zip(["", *arguments], arguments, strict=False):
         name = argument.removeprefix("--config=")
         shipped = CONFIGS / f"{name}.yaml"
-        if (before == "--config" or name != argument) and not Path(name).exists() and shipped.exists():
+        if (before == "--config" or name != argument) and not Path(name).is_file() and shipped.exists():
             argument = argument.removesuffix(name) + str(shipped)
         found.append(argument)
     return found
