@@ -63,6 +63,6 @@ def test_validation_decides(tmp_path, monkeypatch):
     for result, value in ((first, 99.0), (second, 0.0)):
         result.write_text(json.dumps(json.loads(result.read_text()) | {"test": value}))
     assert [one.name for one in searched()[0]] == [one.name for one in ranked], "it looked at the test figures"
-    assert f"| ER | {ranked[0].name} | {ranked[0].mean:.4f} ± 0.0000 | 1 |" in path.read_text()
+    assert f"| ER | {ranked[0].name} | {ranked[0].mean:.4f} | 1 |" in path.read_text()
     assert "optim.epochs: 2, not 800" in path.read_text(), "it was run with other options than it shows"
     assert "# In the search: optim.epochs: 2, not 800" in (tmp_path / "search/best/er_triangles.yaml").read_text()

@@ -15,6 +15,7 @@ from pggnn.files import replacing
 from pggnn.paper.expected import Figure, published
 from pggnn.paper.sweep import train_missing
 from pggnn.paper.tables import TABLES, Key, Options, cells, folder_of, runs
+from pggnn.report.comparison import count_digits
 from pggnn.report.table import write_table
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, Config
@@ -86,7 +87,7 @@ def reproduce(
     stem = out / (f"{name}-quick" if quick else name)
     command = shlex.join(["pggnn", "reproduce", name, *(["--quick"] if quick else []), "--out", str(out)])
     with replacing(stem.with_suffix(".md")) as file:
-        file.write_text(markdown(title, shown, [*TABLES[name].notes, f"Made by `{command}`."]))
+        file.write_text(markdown(name, title, shown, [*TABLES[name].notes, f"Made by `{command}`."]))
     with replacing(stem.with_suffix(".json")) as file:
         file.write_text(json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False) + "\n")
     there = [folder for key in cells(name, quick) if ((folder := folder_of(name, out, key, quick)) / FILE).exists()]
@@ -94,17 +95,16 @@ def reproduce(
     return shown, stem.with_suffix(".md")
 
 
-def markdown(title: str, cells: list[Cell], notes: list[str]) -> str:
-    """The cells as a Markdown table, a line for each."""
+def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str:
+    """The cells of the paper's ``table`` in Markdown, a line for each."""
     lines = [f"# {title}", "", "| model | data | ours | paper | difference | seeds | parameters | s/epoch | machine |"]
     lines.append("| --- | --- | --: | --: | --: | --- | --: | --: | --- |")
     for cell in cells:
-        scale, digits = (100, 1) if cell.metric == "accuracy" else (1, 3)
-        ours = f"{cell.mean * scale:.{digits}f} ± {cell.std * scale:.{digits}f}"
+        scale, digits = 100 if cell.metric == "accuracy" else 1, count_digits(table, cell.metric)
+        ours = protocol.figure(cell.mean * scale, cell.std * scale if len(cell.each) > 1 else None, digits)
         theirs, difference = "", ""
         if cell.paper is not None:
-            spread = "" if cell.paper.std is None else f" ± {cell.paper.std:.{digits}f}"
-            theirs = f"{cell.paper.mean:.{digits}f}{spread}"
+            theirs = protocol.figure(cell.paper.mean, cell.paper.std, digits)
             difference = f"{cell.mean * scale - cell.paper.mean:+.{digits}f}"
         seeds = ", ".join(map(str, cell.seeds))
         lines.append(

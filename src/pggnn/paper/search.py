@@ -238,4 +238,4 @@ def _folder(out: Path, key: Key) -> Path:
 
 def _figure(one: Candidate) -> str:
     scale, digits = (100, 1) if one.metric == "accuracy" else (1, 4)
-    return f"{one.mean * scale:.{digits}f} ± {one.std * scale:.{digits}f}"
+    return protocol.figure(one.mean * scale, one.std * scale if one.trainings > 1 else None, digits)

@@ -7,7 +7,7 @@ from pggnn.data.catalogue import CATALOGUE
 from pggnn.paper.expected import RESULTS, per_seed, results
 from pggnn.report.charts import draw_figures
 from pggnn.report.runs import Run, as_seconds
-from pggnn.train.protocol import CROSS_VALIDATION
+from pggnn.train.protocol import CROSS_VALIDATION, figure
 
 
 def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:
@@ -35,19 +35,18 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
     rows: list[dict[str, Any]] = [
         {
             "name": model,
-            "figure": f"{figure.mean:.{digits}f} ± {figure.std:.{digits}f}",
-            "seconds": as_seconds(figure.seconds),
+            "figure": figure(paper.mean, paper.std, digits),
+            "seconds": as_seconds(paper.seconds),
         }
-        for model, figure in theirs.items()
+        for model, paper in theirs.items()
     ]
-    drawn = [(model, figure.mean, figure.std, False) for model, figure in theirs.items()]
+    drawn = [(model, paper.mean, paper.std, False) for model, paper in theirs.items()]
     notes = []
     for run, kind in ours:
         if run.figures is None:
             continue
         mean, std = run.figures.mean * run.scale, run.figures.std * run.scale
-        spread = f" ± {std:.{digits}f}" if len(run.figures.each) > 1 else ""
-        row = {"name": run.name, "model": run.model, "figure": f"{mean:.{digits}f}{spread}", "ours": True,
+        row = {"name": run.name, "model": run.model, "figure": run.figures.figure(run.scale, digits), "ours": True,
                "seconds": as_seconds(run.seconds), "orderings": run.orderings, "complete": run.complete}  # fmt: skip
         if run.model in theirs:
             row["difference"] = f"{mean - theirs[run.model].mean:+.{digits}f}".replace("-", "−")

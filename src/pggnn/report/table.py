@@ -16,6 +16,7 @@ from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
 from pggnn.report.runs import Run, as_seconds
 from pggnn.report.worth import weigh
+from pggnn.train.protocol import figure
 
 WIDE_CLASSES = 4
 """Classes from which on a confusion matrix takes the whole width."""
@@ -73,7 +74,7 @@ def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
     """One figure of ours beside the paper's."""
     table, theirs = column.published
     digits, paper = count_digits(table, column.metric), theirs.get(grid.model(row) or "")
-    shown: dict[str, Any] = {"state": "", "paper": _figure(paper.mean, paper.std, digits) if paper else ""}
+    shown: dict[str, Any] = {"state": "", "paper": figure(paper.mean, paper.std, digits) if paper else ""}
     run = grid.rows[row].get(column.label)
     if run is None or run.figures is None:
         return shown | {"state": "not run" if run is None else "no figure yet"}
@@ -89,10 +90,6 @@ def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
     return shown
 
 
-def _figure(mean: float, std: float | None, digits: int) -> str:
-    return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std is not None else "")
-
-
 def _published(grid: Grid) -> list[tuple[str, list[str]]]:
     """The paper's figures of models that were not run."""
     ours = {grid.model(row) for row in grid.rows}
@@ -102,9 +99,8 @@ def _published(grid: Grid) -> list[tuple[str, list[str]]]:
         cells = []
         for column in grid.columns:
             table, theirs = column.published
-            figure = theirs.get(model)
-            digits = count_digits(table, column.metric)
-            cells.append(_figure(figure.mean, figure.std, digits) if figure else "")
+            paper = theirs.get(model)
+            cells.append(figure(paper.mean, paper.std, count_digits(table, column.metric)) if paper else "")
         rows.append((model, cells))
     return rows
 
@@ -152,11 +148,10 @@ def _protocols(grid: Grid, known: dict[tuple[str, str], Predictions]) -> list[tu
 
 def _detail(row: str, label: str, run: Run) -> dict[str, Any]:
     figures, digits = run.figures, 2 if run.scale == 100 else 4
-    std = figures.std * run.scale if figures and len(figures.each) > 1 else None
-    figure = _figure(figures.mean * run.scale, std, digits) if figures else "—"
     ended = f"{len(run.results)} of {len(run.logs)}"
     return {
-        "row": row, "label": label, "run": run, "figure": figure, "over": describe_spread(run),
+        "row": row, "label": label, "run": run, "over": describe_spread(run),
+        "figure": figures.figure(run.scale, digits) if figures else "—",
         "epochs": list_epochs(figures.epochs) if figures else "—", "seconds": as_seconds(run.seconds),
         "ended": f"all {len(run.logs)}" if run.complete else ended,
     }  # fmt: skip

@@ -43,9 +43,8 @@ def _weighed(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
         figures, seconds = run.figures, run.seconds
         assert figures is not None and seconds is not None
         name = NAMES.get(run.orderings, f"{run.orderings} of the group")
-        spread = f" ± {figures.std * scale:.{digits}f}" if len(figures.each) > 1 else ""
         rows.append({
-            "row": row, "orderings": name, "figure": f"{figures.mean * scale:.{digits}f}{spread}",
+            "row": row, "orderings": name, "figure": figures.figure(scale, digits),
             "seconds": as_seconds(seconds), "run": run,
             "over": describe_spread(run),
             "ratio": f"{seconds / single.seconds:.2g} ×" if single and single.seconds else "—",

@@ -51,8 +51,16 @@ class Summary:
     def __str__(self) -> str:
         scale, digits = (100, 1) if self.metric == "accuracy" else (1, 3)
         over = f" over {len(self.each)}" if len(self.each) > 1 else ""
-        spread = f" ± {self.std * scale:.{digits}f}" if len(self.each) > 1 else ""
-        return f"{self.mean * scale:.{digits}f}{spread}{' %' if scale == 100 else ''}{over}"
+        return f"{self.figure(scale, digits)}{' %' if scale == 100 else ''}{over}"
+
+    def figure(self, scale: float, digits: int) -> str:
+        """Mean and deviation, where there is one."""
+        return figure(self.mean * scale, self.std * scale if len(self.each) > 1 else None, digits)
+
+
+def figure(mean: float, std: float | None, digits: int) -> str:
+    """With the deviation, if it is known."""
+    return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std is not None else "")
 
 
 def kind(config: Config, graphs: Graphs) -> str:
