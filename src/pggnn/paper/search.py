@@ -27,6 +27,7 @@ RENUMBERED, MEAN = ("--model.numbering", "random"), ("--model.readout", "mean")
 MEANS = ("--model.renumberings", "8")
 """Renumbered, and answers are means over eight numberings."""
 K = ("--model.orderings", "16")
+LATE = ("--optim.factor", "0.9")
 DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")
 NARROW, DEEP = ("--model.hidden", "64", "--optim.lr", "0.002"), ("--model.layers", "8", "--optim.lr", "0.0005")
 SMALL, WALKS = ("--model.hidden", "32", "--optim.lr", "0.002"), ("--data.walks", "16")
@@ -51,7 +52,8 @@ class Search:
 
 
 def _tu(width: int, dropout: float, more: Options = GROUP) -> dict[str, Options]:
-    """Changes to the paper's options one at a time, in the cheapest mode; then the orderings."""
+    """Changes to the paper's options one at a time, in its own search space and beyond, in the cheapest mode; then the
+    orderings."""
     return {
         "as published": SINGLE,
         "renumbered": (*SINGLE, *RENUMBERED),
@@ -60,6 +62,10 @@ def _tu(width: int, dropout: float, more: Options = GROUP) -> dict[str, Options]
         f"hidden {width}": (*SINGLE, "--model.hidden", str(width)),
         f"dropout {dropout:g}": (*SINGLE, "--model.dropout", str(dropout)),
         "cosine": (*SINGLE, *COSINE),
+        "faster": (*SINGLE, "--optim.lr", "0.005"),
+        "decay 0.9": (*SINGLE, *LATE),
+        "mean, decay 0.9": (*SINGLE, *MEAN, *LATE),
+        "GRU": (*SINGLE, "--model.cell", "gru"),
         "walks": (*SINGLE, *WALKS),
         "walks, mean": (*SINGLE, *WALKS, *MEAN),
         "structure": (*SINGLE, "--model.structure", "1"),
