@@ -14,13 +14,14 @@ import pytest
 from rich.console import Console
 
 from pggnn.cli import main
-from pggnn.paper import memory, sweep
+from pggnn.paper import memory
 from pggnn.paper.expected import published
 from pggnn.paper.results import reproduce
-from pggnn.paper.tables import TABLES, cells, choose, runs
+from pggnn.paper.tables import TABLES, cells, runs
 from pggnn.report.packing import pack
-from pggnn.train import log
+from pggnn.train import log, sweep
 from pggnn.train.checkpoint import Checkpoint
+from pggnn.train.choice import choose
 from pggnn.train.folder import ENVIRONMENT
 from pggnn.train.run import train
 

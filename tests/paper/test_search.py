@@ -6,9 +6,10 @@ import pytest
 from rich.console import Console
 
 from pggnn.paper import search as module
-from pggnn.paper.search import SEARCHES, Candidate, Search, as_yaml, search
+from pggnn.paper.search import SEARCHES, search
 from pggnn.paper.tables import BEST, BEST_BONDS, TABLES
 from pggnn.train import log
+from pggnn.train.candidates import Candidate, Search, write_config
 from pggnn.train.options import CONFIGS, load, parse
 
 SMALL = (
@@ -22,15 +23,15 @@ def test_every_candidate_is_a_config_that_a_row_can_have(data, tmp_path):
     found = SEARCHES[data]
     kept = set()
     for name, options in found.candidates.items():
-        (tmp_path / "one.yaml").write_text(as_yaml(Candidate(name, data, "accuracy", 0.5, 0.0, 1, 1, 1.0, options), 9))
+        one = Candidate(name, data, "accuracy", 0.5, 0.0, 1, 1, 1.0, options)
+        write_config(one, found, 9, "pggnn reproduce search", tmp_path / "one.yaml")
         config = load(tmp_path / "one.yaml")
-        assert config == parse(["--config", found.config, *options])[0], "the file says something else"
+        assert config == parse([*found.given, *options])[0], "the file says something else"
         kept.add(str(config))
     assert len(kept) == len(found.candidates), "two candidates are the same"
-    column = found.best or found.config
     names = [row.config.format(one) for t in ("table3", "table4") for row in TABLES[t].rows.values()
              for one in TABLES[t].columns.values()]  # fmt: skip
-    assert f"best/{column}" in names, "no row would show it"
+    assert f"best/{found.name}" in names, "no row would show it"
 
 
 def test_best_configs_are_known_to_the_rows():
@@ -44,7 +45,7 @@ def test_best_configs_are_known_to_the_rows():
 
 def test_validation_decides(tmp_path, monkeypatch):
     tried = {"narrow": ("--model.hidden", "2"), "wide": ("--model.hidden", "8")}
-    monkeypatch.setattr(module, "SEARCHES", {"ER": Search("er_triangles", tried, ())})
+    monkeypatch.setattr(module, "SEARCHES", {"ER": Search(("--config", "er_triangles"), tried, name="er_triangles")})
 
     def searched(**more):
         return search(tmp_path, jobs=2, more=SMALL, console=Console(quiet=True), **more)

@@ -14,7 +14,8 @@ from rich.console import Console
 from pggnn.data.catalogue import lookup
 from pggnn.files import replacing
 from pggnn.paper.expected import load
-from pggnn.paper.tables import TABLES, Key, Options, choose
+from pggnn.paper.tables import TABLES
+from pggnn.train.choice import Key, Options, choose
 from pggnn.train.workers import last_error
 
 STEPS, SECONDS = 20, 300.0

@@ -13,14 +13,15 @@ from rich.console import Console
 
 from pggnn.files import replacing
 from pggnn.paper.expected import Figure, published
-from pggnn.paper.sweep import train_missing
-from pggnn.paper.tables import TABLES, Key, Options, cells, folder_of, runs
+from pggnn.paper.tables import TABLES, cells, folder_of, runs
 from pggnn.report.comparison import count_digits
 from pggnn.report.table import write_table
 from pggnn.train import log, protocol
+from pggnn.train.choice import Key, Options
 from pggnn.train.config import FILE, Config
 from pggnn.train.folder import ENVIRONMENT, conclude, missing
 from pggnn.train.options import load
+from pggnn.train.sweep import train_missing
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pggnn.data.catalogue import lookup
 from pggnn.paper.expected import Figure, results
-from pggnn.paper.tables import TABLES, runs, slug
+from pggnn.paper.tables import TABLES, runs
 from pggnn.report.runs import Run
+from pggnn.train.choice import slug
 from pggnn.train.config import difference
 from pggnn.train.folder import CIRCUMSTANCES
 

@@ -7,8 +7,8 @@ import statistics
 from rich.console import Console
 
 from pggnn.data.graphs import Graphs
-from pggnn.paper.tables import Key
 from pggnn.train import log
+from pggnn.train.choice import Key
 from pggnn.train.config import FILE, Config
 from pggnn.train.folder import is_done, missing, prepare
 from pggnn.train.progress import Bars
