@@ -1,8 +1,11 @@
-"""What the commands share: how one is added, and tables of text."""
+"""What the commands share: how one is added, options of those that train for long, and tables of text."""
 
 import argparse
+import math
 import textwrap
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 Command = Callable[[argparse.Namespace], None]
@@ -18,6 +21,40 @@ def add_command(
     )  # fmt: skip
     sub.set_defaults(function=function)
     return sub
+
+
+ROWS_AND_COLUMNS = (
+    "only these rows and columns, by their names in the table; * stands for anything. Rows alone mean all columns, "
+    "columns alone all rows"
+)
+
+
+def add_sweep(sub: argparse.ArgumentParser, out: str, only: str = ROWS_AND_COLUMNS) -> None:
+    """What sweeps of trainings have in common; options of ``pggnn train`` may follow theirs."""
+    add_only(sub, only)
+    sub.add_argument("--minutes", type=float, help="stop in time, after whole epochs; the same command goes on")
+    sub.add_argument("--jobs", type=int, default=0, help="trainings at once (default: one per core)")
+    sub.set_defaults(takes_options=True)
+    add_out(sub, out)
+
+
+def until(args: argparse.Namespace) -> float:
+    """When to stop; asked before anything is imported, which takes seconds too."""
+    if args.minutes is None:
+        return math.inf
+    if not args.minutes > 0:
+        raise ValueError(f"--minutes must be a number greater than 0, got {args.minutes:g}")
+    return time.time() + 60 * args.minutes
+
+
+def add_only(sub: argparse.ArgumentParser, said: str = ROWS_AND_COLUMNS) -> None:
+    """Which parts of a table."""
+    sub.add_argument("--only", nargs="+", action="extend", default=[], metavar="NAME", help=said)
+
+
+def add_out(sub: argparse.ArgumentParser, default: str) -> None:
+    """Where to."""
+    sub.add_argument("--out", type=Path, default=Path(default), metavar="DIR", help="folder (default: %(default)s)")
 
 
 def print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:

@@ -1,14 +1,11 @@
 """``pggnn reproduce``: the paper's tables and figures from the command line."""
 
 import argparse
-import math
-import time
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from pggnn.console import add_command
+from pggnn.console import add_command, add_only, add_out, add_sweep, until
 from pggnn.paper import FIGURES, SUMMARIES, TRAINED
 
 
@@ -26,7 +23,7 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         )  # fmt: skip
         sub.add_argument("--quick", action="store_true", help="a smaller experiment, for a look on two cores")
         sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", help="instead of the paper's")
-        _add_sweep(sub)
+        add_sweep(sub, "runs/paper")
     sub = add_command(
         commands, "search", search_options, SUMMARIES["search"] + ".",
         "  pggnn reproduce search --only zinc\n  pggnn reproduce search --only proteins --protocol.only [0,1,2]\n"
@@ -35,14 +32,14 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         "put into configs/best/, which adds a row to Tables 3 and 4. Options of pggnn train may follow, for all runs.",
     )  # fmt: skip
     sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", default=[0], help="default: 0")
-    _add_sweep(sub)
+    add_sweep(sub, "runs/paper")
     for name in ("table5", "table6"):
         sub = add_command(
             commands, name, partial(measure_table, name), SUMMARIES[name] + ", ours beside the paper's.",
             f"  pggnn reproduce {name}\n  pggnn reproduce {name} --only proteins",
         )  # fmt: skip
-        _add_only(sub)
-        _add_out(sub, "runs/paper")
+        add_only(sub)
+        add_out(sub, "runs/paper")
     sub = add_command(
         commands, "table7", print_statistics, SUMMARIES["table7"] + ", ours beside the paper's.",
         "  pggnn reproduce table7    # the same as pggnn data stats --all",
@@ -56,16 +53,16 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         sub.add_argument(
             "--format", choices=("svg", "png", "pdf"), default="svg", help="kind of file (default: %(default)s)"
         )
-        _add_out(sub, "paper")
+        add_out(sub, "paper")
 
 
 def train_table(name: str, args: argparse.Namespace) -> None:
     """Trains what is missing of a table and prints it."""
-    until = _until(args)
+    end = until(args)
     from pggnn.paper.results import reproduce
 
     chosen = args.quick, args.seeds, args.only, args.jobs, tuple(args.options)
-    shown, written = reproduce(name, args.out, *chosen, until=until)
+    shown, written = reproduce(name, args.out, *chosen, until=end)
     if not shown:
         print("No run has ended yet, so there is nothing to show.")
         return
@@ -75,10 +72,10 @@ def train_table(name: str, args: argparse.Namespace) -> None:
 
 def search_options(args: argparse.Namespace) -> None:
     """Trains candidates, and prints them ranked."""
-    until = _until(args)
+    end = until(args)
     from pggnn.paper.search import search
 
-    ranked, written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=until)
+    ranked, written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=end)
     if ranked:
         print(f"{written.read_text()}\n{written}, and the first of each as a config in {args.out / 'search' / 'best'}")
     else:
@@ -104,32 +101,3 @@ def draw_figure(name: str, args: argparse.Namespace) -> None:
     """Draws a figure and says where it is."""
     module, _, function = FIGURES[name].partition(":")
     print(getattr(import_module(module), function)(args.out / f"{name}.{args.format}"))
-
-
-def _add_sweep(sub: argparse.ArgumentParser) -> None:
-    _add_only(sub)
-    sub.add_argument("--minutes", type=float, help="stop in time, after whole epochs; the same command goes on")
-    sub.add_argument("--jobs", type=int, default=0, help="trainings at once (default: one per core)")
-    sub.set_defaults(takes_options=True)
-    _add_out(sub, "runs/paper")
-
-
-def _until(args: argparse.Namespace) -> float:
-    """When to stop; asked before anything is imported, which takes seconds too."""
-    if args.minutes is None:
-        return math.inf
-    if not args.minutes > 0:
-        raise ValueError(f"--minutes must be a number greater than 0, got {args.minutes:g}")
-    return time.time() + 60 * args.minutes
-
-
-def _add_only(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--only", nargs="+", action="extend", default=[], metavar="NAME",
-        help="only these rows and columns, by their names in the table; * stands for anything. Rows alone mean all "
-        "columns, columns alone all rows",
-    )  # fmt: skip
-
-
-def _add_out(sub: argparse.ArgumentParser, default: str) -> None:
-    sub.add_argument("--out", type=Path, default=Path(default), metavar="DIR", help="folder (default: %(default)s)")

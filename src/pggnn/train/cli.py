@@ -7,6 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pggnn.console import add_sweep, until
+
+TUNED = "runs/DATA-tune"
 FORMS = {".csv": "csv", ".jsonl": "jsonl"}
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
 
@@ -36,6 +39,27 @@ def train(arguments: Sequence[str]) -> None:
             "the paper: the choice has seen them. --protocol.kind nested chooses without."
         )
     print(f"A page about it: pggnn report {config.folder}")
+
+
+def tune(args: argparse.Namespace) -> None:
+    """Tries options on a data set, and prints them ranked."""
+    end = until(args)
+    from pggnn.train.choice import slug
+    from pggnn.train.tune import BEST
+    from pggnn.train.tune import tune as run
+
+    out = None if args.out == Path(TUNED) else args.out
+    ranked, out = run(tuple(args.options), out, args.only, args.jobs, until=end)
+    if not ranked:
+        print("No candidate has ended yet, so there is nothing to rank.")
+        return
+    best = out / slug(ranked[0].name)
+    print((out / "tune.md").read_text())
+    print(f"Best: {ranked[0].name}, {ranked[0].metric} {ranked[0]} on validation graphs. It has been trained:")
+    print(f"  pggnn evaluate {best}\n  pggnn predict {best} GRAPHS --out predictions.csv")
+    print(f"Its options: {out / BEST}")
+    if ranked[0].trainings == 1:
+        print("What small differences are worth, more seeds tell: --protocol.seeds [0,1,2]")
 
 
 def evaluate(args: argparse.Namespace) -> None:
@@ -88,6 +112,14 @@ def predict(args: argparse.Namespace) -> None:
 def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the subcommands; ``train`` is only listed here, for its options are those of the config."""
     command("train", None, TRAIN, "  pggnn train --help")
+    sub = command(
+        "tune", tune, "Try what may help on your graphs, one option at a time, then together; validation decides.",
+        "  pggnn tune --data.name mine.jsonl --minutes 60    # and again, until it is done\n"
+        "  pggnn tune --data.name mine.jsonl --model.hidden 32 --optim.epochs 50 --protocol.seeds [0,1,2]\n"
+        "  pggnn tune --config zinc --only 'as given' walks GIN\n\n"
+        "Options of pggnn train say what the data are and what is to stay as it is. No test figure is looked at.",
+    )  # fmt: skip
+    add_sweep(sub, TUNED, "only these candidates, by name; * stands for anything")
     sub = command(
         "evaluate", evaluate, "Measure the trained networks of a run, on its own test graphs or on others.",
         "  pggnn evaluate runs/mutag-pggnn\n  pggnn evaluate runs/mine --data new.jsonl --json figures.json",

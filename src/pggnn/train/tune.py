@@ -1,0 +1,82 @@
+"""``pggnn tune``: the options that are worth trying on a data set of one's own, ranked by validation."""
+
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from pggnn.data.schema import Schema
+from pggnn.train import protocol
+from pggnn.train.candidates import Candidate, Search, rank, write, write_config
+from pggnn.train.choice import Options
+from pggnn.train.config import Config
+from pggnn.train.options import parse
+from pggnn.train.run import load_graphs
+
+GIVEN, CONTROL = "as given", "GIN"
+BEST = "best.yaml"
+
+
+def tune(
+    options: Options,
+    out: Path | None = None,
+    only: Sequence[str] = (),
+    jobs: int = 0,
+    console: Console | None = None,
+    until: float = math.inf,
+) -> tuple[list[Candidate], Path]:
+    """Changes one option at a time, then all at once that helped; returns the candidates, the best first, and where a
+    table of them, the config of the first, and each one's run are kept.
+
+    Args:
+        options: Those of ``pggnn train`` that say what the data are, and all else that is to stay as it is.
+        out: Folder; by default ``runs/DATA-tune``.
+        only, jobs, console, until: See :func:`pggnn.train.candidates.rank`.
+    """
+    if any(option.partition("=")[0] == "--run.out" for option in options):
+        raise ValueError("each candidate has a folder of its own: give one for all of them by --out, not by --run.out")
+    config = parse(options)[0]
+    if config.model.name != "pggnn":
+        raise ValueError(
+            f"options of PG-GNN are tried, beside {CONTROL}: leave model.name out, got {config.model.name}"
+        )
+    graphs = load_graphs(config)
+    if protocol.kind(config, graphs) == "folds":
+        raise ValueError("candidates are chosen by validation, and protocol.kind folds has none: choose nested")
+    data = Path(config.data.name).name
+    out = out or Path(f"runs/{Path(data).stem.lower()}-tune")
+    tried = changes(config, graphs.schema)
+    ranked = rank("tune", {data: Search(options, tried)}, out, only, jobs, (), console, until)
+    found = {one.name: one.loss for one in ranked}
+    helped = [one for one in tried if one != CONTROL and found.get(one, math.inf) < found.get(GIVEN, -math.inf)]
+    if len(helped) > 1 and found.keys() == tried.keys():
+        together = " + ".join(helped)
+        tried |= {together: tuple(option for one in helped for option in tried[one])}
+        ranked = rank("tune", {data: Search(options, tried)}, out, [together], jobs, (), console, until)
+    write(ranked, out / "tune.md")
+    if ranked:
+        command = shlex.join(["pggnn", "tune", *options])
+        write_config(ranked[0], Search(options, tried), len(ranked), command, out / BEST)
+    return ranked, out
+
+
+def changes(config: Config, schema: Schema) -> dict[str, Options]:
+    """What is worth trying, one thing at a time; what the options say already is left out."""
+    model = config.model
+    single, mean = model.orderings == "single", model.readout == "mean"
+    found = {
+        GIVEN: (),
+        "walks": ("--data.walks", "16") if config.data.walks == 0 else None,
+        "numbered afresh": ("--model.renumberings", "8") if model.renumberings == 0 else None,
+        "structure": ("--model.structure", "1") if model.structure == 0 else None,
+        "edge features": ("--model.edge_features", "true") if schema.edge_dim and not model.edge_features else None,
+        "whole group" if single else "single ordering": ("--model.orderings", "group" if single else "single"),
+        "sum" if mean else "mean": ("--model.readout", "sum" if mean else "mean") if schema.level == "graph" else None,
+        "dropout": ("--model.dropout", "0.5") if model.dropout == 0 else None,
+        "twice as wide": ("--model.hidden", str(2 * model.hidden)),
+        "cosine": ("--optim.schedule", "cosine") if config.optim.schedule != "cosine" else None,
+        CONTROL: ("--model.name", "gin"),
+    }
+    return {name: options for name, options in found.items() if options is not None}

@@ -1,0 +1,95 @@
+"""``pggnn tune``: one change at a time, then together, and validation decides."""
+
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from pggnn.cli import main
+from pggnn.data.schema import Schema
+from pggnn.train import log
+from pggnn.train import tune as module
+from pggnn.train.config import Config, DataConfig, ModelConfig
+from pggnn.train.options import load, parse
+from pggnn.train.tune import changes, tune
+
+DOCS = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+SMALL = (
+    *("--data.name", "ER", "--data.options", "{task: triangles, seed: 0, graphs: 60}", "--model.hidden", "4"),
+    *("--model.layers", "1", "--model.rnn_layers", "1", "--optim.epochs", "1", "--run.device", "cpu"),
+    *("--run.tensorboard", "false", "--protocol.kind", "random"),
+)
+
+
+@pytest.fixture
+def both_help(monkeypatch):
+    """Two changes that must help, as nearly nothing is learnt without them."""
+    tried = {"as given": (), "faster": ("--optim.lr", "0.03"), "longer": ("--optim.epochs", "12"), "GIN": GIN}
+    monkeypatch.setattr(module, "changes", lambda *_: dict(tried))
+
+
+GIN = ("--model.name", "gin")
+
+
+def test_what_helped_is_tried_together_and_validation_decides(both_help, tmp_path):
+    def tuned():
+        return tune(SMALL, tmp_path, jobs=2, console=Console(quiet=True))
+
+    ranked, out = tuned()
+    found = {one.name: one for one in ranked}
+    assert found.keys() == {"as given", "faster", "longer", "GIN", "faster + longer"}
+    assert [one.mean for one in ranked] == sorted(one.mean for one in ranked), "an error: less is better"
+    assert found["faster + longer"].options == ("--optim.lr", "0.03", "--optim.epochs", "12")
+    for one in ranked:
+        (folder,) = out.glob(f"{one.name.lower().replace(' + ', '-').replace(' ', '-')}/seed0")
+        assert one.mean == min(record["val"] for record in log.read(folder))
+    best, given = load(out / "best.yaml"), parse([*SMALL, *ranked[0].options])[0]
+    assert (best.data, best.model, best.optim, best.protocol) == (given.data, given.model, given.optim, given.protocol)
+    results = {path: path.stat().st_mtime_ns for path in out.glob("*/*/result.json")}
+    assert tuned() == (ranked, out)
+    assert results == {path: path.stat().st_mtime_ns for path in out.glob("*/*/result.json")}, "trained again"
+
+
+def test_the_command_says_how_to_go_on(both_help, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["tune", *SMALL, "--only", "longer", "as given"]) == 0
+    said = capsys.readouterr().out
+    assert "| ER | longer |" in said and "faster" not in said
+    assert "Best: longer, MAE " in said and "more seeds" in said
+    evaluate = re.search(r"pggnn (evaluate runs/er-tune/longer)\n", said)
+    assert evaluate and main(evaluate[1].split()) == 0
+    assert load("runs/er-tune/best.yaml").optim.epochs == 12
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--run.out", "elsewhere"), "give one for all of them by --out"),
+        (("--run.out=elsewhere",), "give one for all of them by --out"),
+        (GIN, "leave model.name out, got gin"),
+        (("--protocol.kind", "folds"), "choose nested"),
+        (("--only", "wider"), "tune has no row or column 'wider'; its rows are 'as given', 'faster'"),
+    ],
+)
+def test_mistakes(options, message, both_help, tmp_path, capsys):
+    assert main(["tune", *SMALL, "--out", str(tmp_path / "out"), *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_candidates_are_those_of_the_docs_and_configs_that_can_be(tmp_path):
+    schema = Schema("graph", "classification", features=3, edge_features=2, classes=(0, 1))
+    first = changes(Config(DataConfig("mine.jsonl")), schema)
+    listed = re.findall(r"^\| `([^|]+)` \| `--", DOCS, re.MULTILINE)
+    named = {name for entry in listed for name in entry.split("`, or `")}
+    settled = (
+        DataConfig("mine.jsonl", walks=8),
+        ModelConfig(orderings="single", readout="mean", dropout=0.1, structure=1, renumberings=4, edge_features=True),
+    )
+    second = changes(Config(*settled), schema)
+    assert named | {"as given"} == first.keys() | second.keys()
+    assert second.keys() == {"as given", "whole group", "sum", "twice as wide", "cosine", "GIN"}
+    assert {"mean", "edge features"}.isdisjoint(changes(Config(DataConfig("mine.jsonl")), Schema("node", "regression")))
+    for options in (*first.values(), *second.values()):
+        parse(["--data.name", "mine.jsonl", *options])
