@@ -55,8 +55,8 @@ def tune(
         together = " + ".join(helped)
         tried |= {together: tuple(option for one in helped for option in tried[one])}
         ranked = rank("tune", {data: Search(options, tried)}, out, [together], jobs, (), console, until)
-    write(ranked, out / "tune.md")
     if ranked:
+        write(ranked, out / "tune.md")
         command = shlex.join(["pggnn", "tune", *options])
         write_config(ranked[0], Search(options, tried), len(ranked), command, out / BEST)
     return ranked, out
