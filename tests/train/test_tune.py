@@ -11,6 +11,7 @@ from pggnn.data.schema import Schema
 from pggnn.train import log
 from pggnn.train import tune as module
 from pggnn.train.config import Config, DataConfig, ModelConfig
+from pggnn.train.models import build
 from pggnn.train.options import load, parse
 from pggnn.train.tune import changes, tune
 
@@ -93,3 +94,11 @@ def test_candidates_are_those_of_the_docs_and_configs_that_can_be(tmp_path):
     assert {"mean", "edge features"}.isdisjoint(changes(Config(DataConfig("mine.jsonl")), Schema("node", "regression")))
     for options in (*first.values(), *second.values()):
         parse(["--data.name", "mine.jsonl", *options])
+
+
+@pytest.mark.parametrize("aggregation", ["arrangements", "pairs", "triplets", "trios", "chain"])
+def test_every_candidate_is_a_network(aggregation):
+    given = ("--data.name", "mine.jsonl", "--model.aggregation", aggregation)
+    schema = Schema("graph", "classification", features=3, edge_features=2, classes=(0, 1))
+    for options in changes(parse(given)[0], schema).values():
+        build(parse([*given, *options])[0].model, schema)

@@ -66,13 +66,14 @@ def changes(config: Config, schema: Schema) -> dict[str, Options]:
     """What is worth trying, one thing at a time; what the options say already is left out."""
     model = config.model
     single, mean = model.orderings == "single", model.readout == "mean"
+    arranged, orderings = model.aggregation == "arrangements", ("--model.orderings", "group" if single else "single")
     found = {
         GIVEN: (),
         "walks": ("--data.walks", "16") if config.data.walks == 0 else None,
         "numbered afresh": ("--model.renumberings", "8") if model.renumberings == 0 else None,
-        "structure": ("--model.structure", "1") if model.structure == 0 else None,
+        "structure": ("--model.structure", "1") if arranged and model.structure == 0 else None,
         "edge features": ("--model.edge_features", "true") if schema.edge_dim and not model.edge_features else None,
-        "whole group" if single else "single ordering": ("--model.orderings", "group" if single else "single"),
+        "whole group" if single else "single ordering": orderings if arranged else None,
         "sum" if mean else "mean": ("--model.readout", "sum" if mean else "mean") if schema.level == "graph" else None,
         "dropout": ("--model.dropout", "0.5") if model.dropout == 0 else None,
         "twice as wide": ("--model.hidden", str(2 * model.hidden)),
