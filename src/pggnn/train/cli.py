@@ -57,7 +57,7 @@ def tune(args: argparse.Namespace) -> None:
     print((out / "tune.md").read_text())
     print(f"Best: {ranked[0].name}, {ranked[0].metric} {ranked[0]} on validation graphs. It has been trained:")
     print(f"  pggnn evaluate {best}\n  pggnn predict {best} GRAPHS --out predictions.csv")
-    print(f"Its options: {out / BEST}")
+    print(f"Its options: {out / BEST}\nA page about all of them: pggnn report {out}")
     if ranked[0].trainings == 1:
         print("What small differences are worth, more seeds tell: --protocol.seeds [0,1,2]")
 
