@@ -29,13 +29,12 @@ ROWS_AND_COLUMNS = (
 )
 
 
-def add_sweep(sub: argparse.ArgumentParser, out: str, only: str = ROWS_AND_COLUMNS) -> None:
+def add_sweep(sub: argparse.ArgumentParser, only: str = ROWS_AND_COLUMNS) -> None:
     """What sweeps of trainings have in common; options of ``pggnn train`` may follow theirs."""
     add_only(sub, only)
     sub.add_argument("--minutes", type=float, help="stop in time, after whole epochs; the same command goes on")
     sub.add_argument("--jobs", type=int, default=0, help="trainings at once (default: one per core)")
     sub.set_defaults(takes_options=True)
-    add_out(sub, out)
 
 
 def until(args: argparse.Namespace) -> float:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pggnn.baselines.gin import GIN
 from pggnn.cli import main
 from pggnn.data.schema import Schema
+from pggnn.nn import PGGNN
 from pggnn.train import log
 from pggnn.train import tune as module
 from pggnn.train.config import Config, DataConfig, ModelConfig
@@ -21,15 +23,13 @@ SMALL = (
     *("--model.layers", "1", "--model.rnn_layers", "1", "--optim.epochs", "1", "--run.device", "cpu"),
     *("--run.tensorboard", "false", "--protocol.kind", "random"),
 )
-
-
-GIN = ("--model.name", "gin")
+OTHER = ("--model.name", "gin")
 
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory):
     """Two changes that must help, as nearly nothing is learnt without them; and a folder where they were tried."""
-    tried = {"as given": (), "faster": ("--optim.lr", "0.03"), "longer": ("--optim.epochs", "12"), "GIN": GIN}
+    tried = {"as given": (), "faster": ("--optim.lr", "0.03"), "longer": ("--optim.epochs", "12"), "GIN": OTHER}
     out = tmp_path_factory.mktemp("tuned")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "changes", lambda *_: dict(tried))
@@ -66,7 +66,7 @@ def test_the_command_says_how_to_go_on_and_trains_nothing_again(tuned, capsys):
     [
         (("--run.out", "elsewhere"), "give one for all of them by --out"),
         (("--run.out=elsewhere",), "give one for all of them by --out"),
-        (GIN, "leave model.name out, got gin"),
+        (OTHER, "leave model.name out, got gin"),
         (("--protocol.kind", "folds"), "choose nested"),
         (("--only", "wider"), "tune has no row or column 'wider'; its rows are 'as given', 'faster'"),
     ],
@@ -77,7 +77,7 @@ def test_mistakes(options, message, tuned, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_candidates_are_those_of_the_docs_and_configs_that_can_be(tmp_path):
+def test_candidates_are_those_of_the_docs_unless_the_options_say_so_already():
     schema = Schema("graph", "classification", features=3, edge_features=2, classes=(0, 1))
     first = changes(Config(DataConfig("mine.jsonl")), schema)
     listed = re.findall(r"^\| `([^|]+)` \| `--", DOCS, re.MULTILINE)
@@ -90,13 +90,13 @@ def test_candidates_are_those_of_the_docs_and_configs_that_can_be(tmp_path):
     assert named | {"as given"} == first.keys() | second.keys()
     assert second.keys() == {"as given", "whole group", "sum", "twice as wide", "cosine", "GIN"}
     assert {"mean", "edge features"}.isdisjoint(changes(Config(DataConfig("mine.jsonl")), Schema("node", "regression")))
-    for options in (*first.values(), *second.values()):
-        parse(["--data.name", "mine.jsonl", *options])
 
 
 @pytest.mark.parametrize("aggregation", ["arrangements", "pairs", "triplets", "trios", "chain"])
 def test_every_candidate_is_a_network(aggregation):
     given = ("--data.name", "mine.jsonl", "--model.aggregation", aggregation)
     schema = Schema("graph", "classification", features=3, edge_features=2, classes=(0, 1))
-    for options in changes(parse(given)[0], schema).values():
-        build(parse([*given, *options])[0].model, schema)
+    found = changes(parse(given)[0], schema)
+    networks = {name: build(parse([*given, *options])[0].model, schema) for name, options in found.items()}
+    assert {name: type(network) for name, network in networks.items()} == dict.fromkeys(found, PGGNN) | {"GIN": GIN}
+    assert all(name in found for name in ("structure", "single ordering")) == (aggregation == "arrangements")

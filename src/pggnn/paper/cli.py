@@ -23,7 +23,8 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         )  # fmt: skip
         sub.add_argument("--quick", action="store_true", help="a smaller experiment, for a look on two cores")
         sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", help="instead of the paper's")
-        add_sweep(sub, "runs/paper")
+        add_sweep(sub)
+        add_out(sub, "runs/paper")
     sub = add_command(
         commands, "search", search_options, SUMMARIES["search"] + ".",
         "  pggnn reproduce search --only zinc\n  pggnn reproduce search --only proteins --protocol.only [0,1,2]\n"
@@ -32,7 +33,8 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         "put into configs/best/, which adds a row to Tables 3 and 4. Options of pggnn train may follow, for all runs.",
     )  # fmt: skip
     sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", default=[0], help="default: 0")
-    add_sweep(sub, "runs/paper")
+    add_sweep(sub)
+    add_out(sub, "runs/paper")
     for name in ("table5", "table6"):
         sub = add_command(
             commands, name, partial(measure_table, name), SUMMARIES[name] + ", ours beside the paper's.",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pggnn.console import add_sweep, until
 
-TUNED = "runs/DATA-tune"
 FORMS = {".csv": "csv", ".jsonl": "jsonl"}
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
 
@@ -48,8 +47,7 @@ def tune(args: argparse.Namespace) -> None:
     from pggnn.train.tune import BEST
     from pggnn.train.tune import tune as run
 
-    out = None if args.out == Path(TUNED) else args.out
-    ranked, out = run(tuple(args.options), out, args.only, args.jobs, until=end)
+    ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
     if not ranked:
         print("No candidate has ended yet, so there is nothing to rank.")
         return
@@ -119,7 +117,8 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
         "  pggnn tune --config zinc --only 'as given' walks GIN\n\n"
         "Options of pggnn train say what the data are and what is to stay as it is. No test figure is looked at.",
     )  # fmt: skip
-    add_sweep(sub, TUNED, "only these candidates, by name; * stands for anything")
+    add_sweep(sub, "only these candidates, by name; * stands for anything")
+    sub.add_argument("--out", type=Path, metavar="DIR", help="folder (default: runs/DATA-tune)")
     sub = command(
         "evaluate", evaluate, "Measure the trained networks of a run, on its own test graphs or on others.",
         "  pggnn evaluate runs/mutag-pggnn\n  pggnn evaluate runs/mine --data new.jsonl --json figures.json",

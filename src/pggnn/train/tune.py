@@ -3,6 +3,7 @@
 import math
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -47,18 +48,19 @@ def tune(
         raise ValueError("candidates are chosen by validation, and protocol.kind folds has none: choose nested")
     data = Path(config.data.name).name
     out = out or Path(f"runs/{Path(data).stem.lower()}-tune")
-    tried = changes(config, graphs.schema)
-    ranked = rank("tune", {data: Search(options, tried)}, out, only, jobs, (), console, until)
-    found = {one.name: one.loss for one in ranked}
+    search = Search(options, changes(config, graphs.schema))
+    ranked = rank("tune", {data: search}, out, only, jobs, (), console, until)
+    found, tried = {one.name: one.loss for one in ranked}, search.candidates
     helped = [one for one in tried if one != CONTROL and found.get(one, math.inf) < found.get(GIVEN, -math.inf)]
     if len(helped) > 1 and found.keys() == tried.keys():
         together = " + ".join(helped)
-        tried |= {together: tuple(option for one in helped for option in tried[one])}
-        ranked = rank("tune", {data: Search(options, tried)}, out, [together], jobs, (), console, until)
+        every = tuple(option for one in helped for option in tried[one])
+        search = replace(search, candidates=tried | {together: every})
+        ranked = rank("tune", {data: search}, out, [together], jobs, (), console, until)
     if ranked:
         write(ranked, out / "tune.md")
         command = shlex.join(["pggnn", "tune", *options])
-        write_config(ranked[0], Search(options, tried), len(ranked), command, out / BEST)
+        write_config(ranked[0], search, len(ranked), command, out / BEST)
     return ranked, out
 
 
