@@ -31,7 +31,7 @@ ZINC = (
 )
 
 
-def _tu(width: int, dropout: float, more: Options = GROUP) -> dict[str, Options]:
+def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> dict[str, Options]:
     """Changes to the paper's options one at a time, in its own search space and beyond, in the cheapest mode; then the
     orderings."""
     return {
@@ -46,6 +46,8 @@ def _tu(width: int, dropout: float, more: Options = GROUP) -> dict[str, Options]
         "decay 0.9": (*SINGLE, *LATE),
         "mean, decay 0.9": (*SINGLE, *MEAN, *LATE),
         "GRU": (*SINGLE, "--model.cell", "gru"),
+        "batch 64": (*SINGLE, "--optim.batch_size", "64"),
+        f"{layers} layers": (*SINGLE, "--model.layers", str(layers)),
         "walks": (*SINGLE, *WALKS),
         "walks, mean": (*SINGLE, *WALKS, *MEAN),
         "structure": (*SINGLE, "--model.structure", "1"),
@@ -65,7 +67,7 @@ SEARCHES = {
     "NCI1": _search("nci1", _tu(64, 0.5)),
     "IMDB-B": _search("imdb_b", _tu(64, 0.5)),
     "IMDB-M": _search("imdb_m", _tu(64, 0.0)),
-    "COLLAB": _search("collab", _tu(32, 0.0, K)),
+    "COLLAB": _search("collab", _tu(32, 0.0, K, 4)),
     "ZINC": _search(
         "zinc",
         {
