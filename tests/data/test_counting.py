@@ -91,3 +91,16 @@ def test_wrong_names_files_and_sizes_are_refused(tmp_path):
     np.savez(tmp_path / "beyond.npz", n=np.array([2, 1]), m=np.array([0, 1]), **ends, **split)
     with pytest.raises(ValueError, match=r"graph 1 \(counted from 0\) has 1 nodes, but an edge from 0 to 1"):
         read_counting(tmp_path / "beyond.npz")
+
+
+def test_shuffled_neighbours_are_the_same_in_another_order():
+    given, shuffled, again = (Counting("regular", seed=0, graphs=30, shuffle=shuffle) for shuffle in (None, 1, 1))
+    moved = 0
+    for a, b, c in zip(given, shuffled, again, strict=True):
+        assert torch.equal(b.edge_index, c.edge_index)
+        assert torch.equal(a.x, b.x)
+        assert torch.equal(a.y, b.y)
+        assert a.edge_index.t().tolist() == sorted(b.edge_index.t().tolist())
+        neighbors = [b.edge_index[1, b.edge_index[0] == v] for v in range(b.num_nodes)]
+        moved += sum((row.diff() < 0).any().item() for row in neighbors)
+    assert moved > 0.9 * sum(graph.num_nodes for graph in given)
