@@ -254,6 +254,26 @@ def test_what_it_cannot_do_is_refused(hidden, dtype, reason):
         group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="lstm", backend="triton")
 
 
+def assert_only_rounds(degrees, reading, cell, hidden, dtype, tolerance, structure=0):
+    """Against float64: what is left is rounding of the operands."""
+    torch.use_deterministic_algorithms(False)
+    plan = Plan.build(random_graph(degrees), len(degrees)).to(DEVICE)
+    rnn = Recurrence(3, hidden, 2, cell).to(DEVICE)
+    gates = torch.randn(len(degrees), CELLS[cell].gates * hidden, device=DEVICE).to(dtype)
+    bits = torch.randn(structure, gates.size(1), device=DEVICE)
+    outcomes = []
+    for wanted, backend, workspace in ((None, "triton", 2**24), (torch.double, "packed", None)):
+        moved = gates.to(wanted or gates.dtype).requires_grad_()
+        weights = [w.detach().to(wanted or w.dtype).requires_grad_() for w in rnn.recurrent_weights]
+        told = bits.to(wanted or bits.dtype) if structure else None
+        out = group_recurrence(
+            moved, weights, plan, reading=reading, cell=cell, backend=backend, workspace=workspace, structure=told
+        )  # fmt: skip
+        outcomes.append([out, *torch.autograd.grad(out.double().sin().sum(), [moved, *weights])])
+    for a, b in zip(*outcomes, strict=True):
+        assert (a - b).norm() < tolerance * b.norm()
+
+
 @gpu
 @pytest.mark.parametrize(
     ("hidden", "dtype", "precision", "tolerance"),
@@ -266,25 +286,22 @@ def test_what_it_cannot_do_is_refused(hidden, dtype, reason):
 )  # fmt: skip
 @pytest.mark.parametrize(("cell", "structure"), [("lstm", 0), ("gru", 0), ("srn", 0), ("lstm", 3)])
 def test_large(cell, structure, hidden, dtype, precision, tolerance, monkeypatch):
-    """Against float64: what is left is rounding of the operands."""
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: precision)
     degrees = [d % 14 for d in range(1000)]  # too many sequences for the smallest tiles
-    torch.use_deterministic_algorithms(False)
-    plan = Plan.build(random_graph(degrees), len(degrees)).to(DEVICE)
-    rnn = Recurrence(3, hidden, 2, cell).to(DEVICE)
-    gates = torch.randn(len(degrees), CELLS[cell].gates * hidden, device=DEVICE).to(dtype)
-    bits = torch.randn(structure, gates.size(1), device=DEVICE)
-    outcomes = []
-    for wanted, backend, workspace in ((None, "triton", 2**24), (torch.double, "packed", None)):
-        moved = gates.to(wanted or gates.dtype).requires_grad_()
-        weights = [w.detach().to(wanted or w.dtype).requires_grad_() for w in rnn.recurrent_weights]
-        told = bits.to(wanted or bits.dtype) if structure else None
-        out = group_recurrence(
-            moved, weights, plan, reading=Reading(), cell=cell, backend=backend, workspace=workspace, structure=told
-        )  # fmt: skip
-        outcomes.append([out, *torch.autograd.grad(out.double().sin().sum(), [moved, *weights])])
-    for a, b in zip(*outcomes, strict=True):
-        assert (a - b).norm() < tolerance * b.norm()
+    assert_only_rounds(degrees, Reading(), cell, hidden, dtype, tolerance, structure)
+
+
+@gpu
+@pytest.mark.parametrize(
+    ("dtype", "precision", "tolerance"),
+    [(torch.bfloat16, "highest", 0.02), (torch.float, "high", 0.005), (torch.float, "highest", 1e-5)],
+)
+@pytest.mark.parametrize("limit", [None, 4, 1])
+def test_dense(limit, dtype, precision, tolerance, monkeypatch):
+    """Neighbourhoods as large as those of COLLAB."""
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: precision)
+    degrees = [0, 1, 2, *range(30, 230, 7)]
+    assert_only_rounds(degrees, Reading(limit=limit), "lstm", 64, dtype, tolerance)
 
 
 @gpu
