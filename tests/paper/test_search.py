@@ -23,7 +23,7 @@ def test_every_candidate_is_a_config_that_a_row_can_have(data, tmp_path):
     found = SEARCHES[data]
     kept = set()
     for name, options in found.candidates.items():
-        one = Candidate(name, data, "accuracy", 0.5, 0.0, 1, 1, 1.0, options)
+        one = Candidate(name, data, "accuracy", 0.5, 0.0, 1, 1, 1.0, options, 0.5)
         write_config(one, found, 9, "pggnn reproduce search", tmp_path / "one.yaml")
         config = load(tmp_path / "one.yaml")
         assert config == parse([*found.given, *options])[0], "the file says something else"
@@ -57,13 +57,15 @@ def test_validation_decides(tmp_path, monkeypatch):
     assert ranked[0].mean < ranked[1].mean
     for one in ranked:
         (folder,) = tmp_path.glob(f"search/er_triangles/{one.name}/seed0")
-        assert one.mean == min(record["val"] for record in log.read(folder))
+        records = log.read(folder)
+        assert one.mean == min(record["val"] for record in records)
+        assert one.late == records[1]["val"], "of two epochs the second"
     best = load(tmp_path / "search" / "best" / "er_triangles.yaml")
     assert best.model.hidden == {"narrow": 2, "wide": 8}[ranked[0].name]
     first, second = (tmp_path / "search" / "er_triangles" / one.name / "seed0" / "result.json" for one in ranked)
     for result, value in ((first, 99.0), (second, 0.0)):
         result.write_text(json.dumps(json.loads(result.read_text()) | {"test": value}))
     assert [one.name for one in searched()[0]] == [one.name for one in ranked], "it looked at the test figures"
-    assert f"| ER | {ranked[0].name} | {ranked[0].mean:.4f} | 1 |" in path.read_text()
+    assert f"| ER | {ranked[0].name} | {ranked[0].mean:.4f} | {ranked[0].late:.4f} | 1 |" in path.read_text()
     assert "optim.epochs: 2, not 800" in path.read_text(), "it was run with other options than it shows"
     assert "# In the search: optim.epochs: 2, not 800" in (tmp_path / "search/best/er_triangles.yaml").read_text()

@@ -60,6 +60,8 @@ class Candidate:
     trainings: int
     seconds_per_epoch: float
     options: Options
+    late: float
+    """The mean over the second half of the epochs: the luck of one epoch has no part in it."""
     otherwise: tuple[str, ...] = ()
     """Where it was run with others than these."""
 
@@ -69,8 +71,16 @@ class Candidate:
         return self.mean if self.metric == METRIC["regression"] else -self.mean
 
     def __str__(self) -> str:
+        return self._figure(self.mean, self.std if self.trainings > 1 else None)
+
+    @property
+    def late_figure(self) -> str:
+        """:attr:`late`, to be shown."""
+        return self._figure(self.late, None)
+
+    def _figure(self, mean: float, std: float | None) -> str:
         scale, digits = (100, 1) if self.metric == "accuracy" else (1, 4)
-        return protocol.figure(self.mean * scale, self.std * scale if self.trainings > 1 else None, digits)
+        return protocol.figure(mean * scale, None if std is None else std * scale, digits)
 
 
 def rank(
@@ -113,14 +123,16 @@ def measure(key: Key, search: Search, config: Config) -> Candidate:
     folders = [config.folder / member.name for member in protocol.members(config)]
     results = [result for folder in folders if (result := protocol.load_result(folder)) is not None]
     values, epochs = [result["val"] for result in results], [result["best_epoch"] for result in results]
+    logs = [log.read(folder) for folder in folders]
     if config.protocol.kind in protocol.CROSS_VALIDATION:
-        epoch, values = protocol.best_common_epoch([protocol.curve(log.read(one), "val") for one in folders])
+        epoch, values = protocol.best_common_epoch([protocol.curve(records, "val") for records in logs])
         epochs = [epoch]
-    seconds = statistics.median(record["seconds"] for folder in folders for record in log.read(folder))
+    seconds = statistics.median(record["seconds"] for records in logs for record in records)
+    late = statistics.fmean(record["val"] for records in logs for record in records[len(records) // 2 :])
     own = search.config(key[0], *search.protocol)
     return Candidate(
         *key, results[0]["metric"], statistics.fmean(values), statistics.pstdev(values), statistics.fmean(epochs),
-        len(folders), seconds, search.candidates[key[0]],
+        len(folders), seconds, search.candidates[key[0]], late,
         tuple(difference(config, own, (*CIRCUMSTANCES, "protocol.seeds"))),
     )  # fmt: skip
 
@@ -130,16 +142,20 @@ def write(ranked: list[Candidate], path: Path) -> None:
     lines = [
         "# Candidates by validation",
         "",
-        "| data | candidate | validation | trainings | epoch | s/epoch | options |",
-        "| --- | --- | --: | --: | --: | --: | --- |",
+        "| data | candidate | validation | second half | trainings | epoch | s/epoch | options |",
+        "| --- | --- | --: | --: | --: | --: | --: | --- |",
     ]
     for one in ranked:
         options = f"`{' '.join(one.options)}`" if one.options else ""
         lines.append(
-            f"| {one.data} | {one.name} | {one} | {one.trainings} | {one.epoch:.0f} "
+            f"| {one.data} | {one.name} | {one} | {one.late_figure} | {one.trainings} | {one.epoch:.0f} "
             f"| {one.seconds_per_epoch:.2f} | {options} |"
         )
-    lines += ["", "- No test figure was read for this."]
+    lines += [
+        "",
+        "- Second half: the mean over the later half of the epochs, in which the luck of one epoch has no part.",
+        "- No test figure was read for this.",
+    ]
     for otherwise in dict.fromkeys(one.otherwise for one in ranked if one.otherwise):
         of = dict.fromkeys(one.data for one in ranked if one.otherwise == otherwise)
         lines.append(f"- {', '.join(of)}: {'; '.join(otherwise)}.")
