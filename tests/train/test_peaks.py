@@ -2,6 +2,11 @@ import json
 import subprocess
 import sys
 
+import pytest
+import torch
+
+from pggnn.train.peaks import peaks
+
 SCRIPT = """
 import json, subprocess, sys
 import torch
@@ -23,3 +28,12 @@ def test_a_peak_is_of_this_process_and_not_of_the_one_that_started_it():
     assert 50 < begin < most - 500
     assert child < most - 400
     assert end > most - 50, "a peak stays"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
+def test_of_a_gpu_what_is_reserved_and_what_is_used():
+    torch.cuda.reset_peak_memory_stats()
+    held = [torch.ones(2**24, device="cuda") for _ in range(2)]  # 64 MiB each
+    del held
+    found = peaks()
+    assert 128 <= found["gpu_used"] <= found["gpu"]

@@ -8,9 +8,12 @@ import torch
 
 
 def peaks() -> dict[str, float]:
-    """MiB of RAM, libraries included, and of the GPU as PyTorch reserved it, without its context; 0 where unknown."""
-    gpu = torch.cuda.max_memory_reserved() / 2**20 if torch.cuda.is_initialized() else 0.0
-    return {"ram": _resident(), "gpu": gpu}
+    """MiB of RAM, libraries included, and of the GPU as PyTorch reserved it, without its context, and as tensors used
+    it: of what is reserved for batches of many sizes much may lie idle. 0 where unknown."""
+    gpu = used = 0
+    if torch.cuda.is_initialized():
+        gpu, used = torch.cuda.max_memory_reserved(), torch.cuda.max_memory_allocated()
+    return {"ram": _resident(), "gpu": gpu / 2**20, "gpu_used": used / 2**20}
 
 
 def _resident() -> float:
