@@ -83,6 +83,11 @@ def test_wrong_names_files_and_sizes_are_refused(tmp_path):
         Counting("er", root=tmp_path)
     with pytest.raises(ValueError, match="expected 1 graph or more"):
         Counting(seed=0, graphs=0)
+    for wrong in ("x", 1.5, True, -1, 2**63):
+        with pytest.raises(ValueError, match="seed must be a whole number of 0 or more"):
+            Counting(seed=wrong)
+        with pytest.raises(ValueError, match="shuffle must be a whole number of 0 or more"):
+            Counting(seed=0, graphs=1, shuffle=wrong)
     split = {f"split_{name}": np.zeros(0, np.int64) for name in ("train", "val", "test")}
     ends = {"src": np.array([0]), "dst": np.array([1])}
     np.savez(tmp_path / "large.npz", n=np.array([2, 10**6]), m=np.array([1, 0]), **ends, **split)

@@ -33,7 +33,7 @@ class Counting(GraphDataset):
             as many edges as they have nodes were taken out at random; generated ones are regular, as the paper says.
         graphs: How many to generate.
         shuffle: Put each node's neighbours into a random order, once, from this seed. By default they ascend, as in the
-            file; who draws regular graphs by pairing stubs, as NetworkX does, has them in no order.
+            file; those of regular graphs that NetworkX has drawn do not always.
     """
 
     def __init__(
@@ -50,6 +50,9 @@ class Counting(GraphDataset):
     ) -> None:
         if name not in FILES or task not in TASKS:
             raise ValueError(f"expected one of {[*FILES]} and one of {[*TASKS]}, got {name!r} and {task!r}")
+        for option, number in (("seed", seed), ("shuffle", shuffle)):
+            if number is not None and (type(number) is not int or not 0 <= number < 2**63):
+                raise ValueError(f"{option} must be a whole number of 0 or more, below 2⁶³, got {number!r}")
         if seed is None:
             stored = load_graphs(FILES[name], root, VERSION, read_counting)
         else:
