@@ -41,7 +41,7 @@ def test_everything_comes_back(tmp_path):
     found = Checkpoint.load(path)
     assert found.state == state
     other, others = trained()
-    load_weights(other, found, path)
+    load_weights(other, found.weights, path)
     others.load_state_dict(found.optimizer)
     for name, value in model.state_dict().items():
         assert torch.equal(value, other.state_dict()[name]), name
@@ -135,7 +135,7 @@ def test_another_network_is_refused_and_left_as_it_was(other, message, written):
     path.write_bytes(whole)
     before = {name: value.clone() for name, value in other.state_dict().items()}
     with pytest.raises(BadCheckpoint, match=message):
-        load_weights(other, Checkpoint.load(path), path)
+        load_weights(other, Checkpoint.load(path).weights, path)
     assert all(torch.equal(value, before[name]) for name, value in other.state_dict().items())
 
 

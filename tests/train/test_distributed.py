@@ -67,11 +67,11 @@ def assert_equal_to(alone, shared):
     ("processes", "options"),
     [
         (2, {}),
-        (3, {"optim_batch_size": 3, "optim_sampling": "draws"}),
+        (3, {"optim_batch_size": 3, "optim_sampling": "draws", "optim_average": 0.8}),
         # GIN's biases before a norm have no gradient but rounding errors, which Adam blows up in float32
         (2, {"model_name": "gin", "run_precision": "64"}),
     ],
-    ids=["two", "three, draws", "gin"],
+    ids=["two", "three, draws, averaged", "gin"],
 )
 def test_losses_of_nodes(processes, options, small, fit, together):
     alone, shared = small("alone", **options), small("shared", **options)

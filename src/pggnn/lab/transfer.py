@@ -187,7 +187,7 @@ def train(
     if start is not None:
         training.network.load_state_dict(start.network.state_dict())
     training.run(watch)
-    load_weights(training.network, Checkpoint.load(folder / BEST), folder / BEST)
+    load_weights(training.network, Checkpoint.load(folder / BEST).weights, folder / BEST)
     return training
 
 

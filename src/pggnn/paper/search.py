@@ -19,6 +19,8 @@ from pggnn.train.choice import Options
 RENUMBERED, MEAN = ("--model.numbering", "random"), ("--model.readout", "mean")
 MEANS = ("--model.renumberings", "8")
 """Renumbered, and answers are means over eight numberings."""
+AVERAGED = ("--optim.average", "0.9")
+"""Answers are those of a moving average of the weights."""
 K = ("--model.orderings", "16")
 LATE, LARGE = ("--optim.factor", "0.9"), ("--optim.batch_size", "64")
 DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")
@@ -40,8 +42,11 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "renumbered, means": (*SINGLE, *MEANS),
         "renumbered, means, mean": (*SINGLE, *MEANS, *MEAN),
         "mean": (*SINGLE, *MEAN),
+        "averaged": (*SINGLE, *AVERAGED),
+        "averaged, mean": (*SINGLE, *AVERAGED, *MEAN),
         f"hidden {width}": (*SINGLE, "--model.hidden", str(width)),
         f"dropout {dropout:g}": (*SINGLE, "--model.dropout", str(dropout)),
+        f"averaged, dropout {dropout:g}": (*SINGLE, *AVERAGED, "--model.dropout", str(dropout)),
         "cosine": (*SINGLE, *COSINE),
         "faster": (*SINGLE, "--optim.lr", "0.005"),
         "decay 0.9": (*SINGLE, *LATE),

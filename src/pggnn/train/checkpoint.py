@@ -1,7 +1,8 @@
 """Checkpoints: weights, optimizer and progress in one safetensors file, written whole or not at all.
 
-Tensors are named ``model.…`` and ``optimizer.…``; everything else is JSON in the file's header, under ``pggnn``, with a
-checksum. ``last`` is that of the latest epoch, ``previous`` the one before, ``best`` that of the best epoch.
+Tensors are named ``model.…``, ``optimizer.…`` and ``average.…``; everything else is JSON in the file's header, under
+``pggnn``, with a checksum. ``last`` is that of the latest epoch, ``previous`` the one before, ``best`` that of the best
+epoch.
 """
 
 import hashlib
@@ -34,12 +35,15 @@ class Checkpoint:
     """Epoch, best value, schedule: whatever JSON holds."""
     optimizer: dict[str, Any] = field(default_factory=dict)
     """The optimizer's state dict."""
+    average: dict[str, Tensor] = field(default_factory=dict)
+    """The state dict of the network's moving average, if that is what answers."""
 
     def save(self, path: Path, keep: Path | None = None) -> None:
         """Writes the file; the one that was there moves to ``keep``."""
         from safetensors.torch import save
 
         tensors = {f"model.{name}": value for name, value in self.weights.items()}
+        tensors |= {f"average.{name}": value for name, value in self.average.items()}
         plain: dict[str, Any] = {}
         for number, values in self.optimizer.get("state", {}).items():
             for name, value in values.items():
@@ -83,29 +87,30 @@ class Checkpoint:
         said = json.loads(header["pggnn"])
         if said["format"] != FORMAT:
             raise BadCheckpoint(f"{path} has format {said['format']}, this version of pggnn reads {FORMAT}")
-        weights = {name.removeprefix("model."): v for name, v in tensors.items() if name.startswith("model.")}
-        state: dict[int, dict[str, Any]] = {int(number): dict(values) for number, values in said["plain"].items()}
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}}
         for name, value in tensors.items():
             kind, _, rest = name.partition(".")
-            if kind == "optimizer":
-                number, _, key = rest.partition(".")
-                state.setdefault(int(number), {})[key] = value
+            parts.setdefault(kind, {})[rest] = value
+        state: dict[int, dict[str, Any]] = {int(number): dict(values) for number, values in said["plain"].items()}
+        for name, value in parts["optimizer"].items():
+            number, _, key = name.partition(".")
+            state.setdefault(int(number), {})[key] = value
         optimizer = {"state": state, "param_groups": said["groups"]} if said["groups"] is not None else {}
-        return cls(weights, said["state"], optimizer)
+        return cls(parts["model"], said["state"], optimizer, parts["average"])
 
 
-def load_weights(model: torch.nn.Module, checkpoint: Checkpoint, path: Path) -> None:
-    """Gives the network the checkpoint's weights, or says in which it differs."""
+def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
+    """Gives the network weights of the checkpoint at ``path``, or says in which it differs."""
     own = model.state_dict()
-    for name in sorted(own.keys() | checkpoint.weights.keys()):
-        mine, theirs = own.get(name), checkpoint.weights.get(name)
+    for name in sorted(own.keys() | weights.keys()):
+        mine, theirs = own.get(name), weights.get(name)
         if mine is None or theirs is None or mine.shape != theirs.shape:
             shapes = [None if one is None else list(one.shape) for one in (theirs, mine)]
             raise BadCheckpoint(
                 f"{path} is of another network: {name} has shape {shapes[0]} there and {shapes[1]} here (None: it is "
                 "not there); use the model options that the run was made with, they are in its config.yaml"
             )
-    model.load_state_dict(checkpoint.weights)
+    model.load_state_dict(weights)
 
 
 def keep_as(path: Path, keep: Path) -> None:

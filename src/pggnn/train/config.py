@@ -121,6 +121,9 @@ class OptimConfig:
     """Of Adam (decoupled, as in AdamW)."""
     clip: float | None = None
     """Largest norm of the gradient."""
+    average: float = 0.0
+    """Validates, tests and answers with a moving average of the weights, of which each epoch keeps this part, 0.9 for
+    instance; 0 takes the weights as they are."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
     """By default mean squared error, cross entropy, or binary cross entropy with several labels."""
 
@@ -185,6 +188,7 @@ RANGES: dict[str, Range] = {
     "optim.min_lr": NOT_NEGATIVE,
     "optim.weight_decay": NOT_NEGATIVE,
     "optim.clip": POSITIVE,
+    "optim.average": ("from 0 to below 1", lambda value: 0 <= value < 1),
 }
 """What other numbers must be, in words and as a check."""
 

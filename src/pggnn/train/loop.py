@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import torch
 from lightning.fabric import Fabric
 from torch import Tensor
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch
 
@@ -85,6 +86,14 @@ class Training:
             capturable=fabric.device.type == "cuda",
         )  # fmt: skip
         self.scorer, self.optimizer = fabric.setup(scorer, self.adam)
+        self.average: AveragedModel | None = None
+        self.judge = self.scorer
+        """Who answers where nothing is learnt: the network, or its moving average."""
+        if optim.average:
+            moving: Any = get_ema_multi_avg_fn(optim.average)
+            self.average = AveragedModel(self.network, multi_avg_fn=moving, use_buffers=True)
+            averaged: Any = self.average.module
+            self.judge = fabric.setup(Scorer(averaged, config.model.edge_features))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and parts.val is not None)
         kind = authors.Draws if config.protocol.random == "authors" else Batches
         self.batches = self._batches(parts.train, optim.batch_size, optim.sampling, kind)
@@ -106,7 +115,10 @@ class Training:
     def resume(self, path: Path) -> None:
         """Goes on from a checkpoint."""
         loaded = Checkpoint.load(path)
-        checkpoint.load_weights(self.network, loaded, path)
+        checkpoint.load_weights(self.network, loaded.weights, path)
+        if self.average is not None:
+            checkpoint.load_weights(self.average.module, loaded.average, path)
+            self.average.n_averaged.fill_(loaded.state["epoch"])
         self.optimizer.load_state_dict(loaded.optimizer)
         self.schedule.load_state_dict(loaded.state["schedule"])
         self.state = {key: value for key, value in loaded.state.items() if key != "schedule"}
@@ -119,6 +131,8 @@ class Training:
             begin = time.perf_counter()
             state["epoch"] += 1
             record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self.train_epoch(watch)}
+            if self.average is not None:
+                self.average.update_parameters(self.network)
             improved = self._evaluate_epoch(record)
             self.schedule.step(record["val"] if self.parts.val is not None else record["loss"])
             record["seconds"] = round(time.perf_counter() - begin, 4)
@@ -197,8 +211,8 @@ class Training:
 
     @torch.no_grad()
     def _answers(self, batches: Iterable[Batch]) -> tuple[Tensor, Tensor]:
-        self.scorer.eval()
-        pairs = [(self.task.outputs(self.scorer(batch)), self.task.targets(batch.y)) for batch in self._moved(batches)]
+        self.judge.eval()
+        pairs = [(self.task.outputs(self.judge(batch)), self.task.targets(batch.y)) for batch in self._moved(batches)]
         outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
         return outputs, targets
 
@@ -216,10 +230,11 @@ class Training:
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
         state = {**self.state, "schedule": self.schedule.state_dict()}
-        weights = self.network.state_dict()
+        weights, average = self.network.state_dict(), {} if self.average is None else self.average.module.state_dict()
         if improved:
-            Checkpoint(weights, self.state).save(self.folder / BEST)
-        Checkpoint(weights, state, self.optimizer.state_dict()).save(self.folder / LAST, self.folder / PREVIOUS)
+            Checkpoint(average or weights, self.state).save(self.folder / BEST)
+        last = Checkpoint(weights, state, self.optimizer.state_dict(), average)
+        last.save(self.folder / LAST, self.folder / PREVIOUS)
 
     def _batches(self, index: Tensor, batch_size: int, sampling: Any, kind: type[Batches] = Batches) -> Batches:
         shard = self.fabric.global_rank, self.fabric.world_size

@@ -64,7 +64,8 @@ class Trained:
             if not path.is_relative_to(folder) or not path.exists():
                 continue
             network = build(config.model, schema)
-            load_weights(network, Checkpoint.load(path), path)
+            found = Checkpoint.load(path)
+            load_weights(network, found.average or found.weights, path)
             scorers[member] = Scorer(network, config.model.edge_features).to(device()).eval()
         if not scorers:
             raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
