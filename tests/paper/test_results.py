@@ -147,6 +147,15 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeyp
     assert files == {path: path.read_bytes() for path in files}, "a published run stays as it is"
 
 
+def test_what_was_run_otherwise_is_said_below_the_table(tmp_path):
+    reproduced(tmp_path, ["gin", "er triangles"])
+    _, page = reproduced(tmp_path, more=(*TINY, "--optim.epochs", "4"))
+    said = page.read_text()
+    assert "- Not the table's own experiment; in all rows " in said and "model.hidden: 4, not 64" in said
+    notes = {line.partition(":")[0]: line for line in said.splitlines()}
+    assert "optim.epochs: 3, not 800" in notes["- GIN"] and "optim.epochs: 4, not 800" in notes["- GCN"]
+
+
 def test_published_runs_are_found_where_they_are(tmp_path):
     (tmp_path / "table2" / "gcn" / "er_triangles").mkdir(parents=True)
     found = runs("table2", tmp_path)

@@ -15,7 +15,9 @@ from pggnn.files import replacing
 from pggnn.paper.expected import Figure, published
 from pggnn.paper.tables import TABLES, cells, folder_of, runs
 from pggnn.report.comparison import count_digits
-from pggnn.report.table import write_table
+from pggnn.report.grid import arrange
+from pggnn.report.runs import Run
+from pggnn.report.table import describe_departures, write_table
 from pggnn.train import log, protocol
 from pggnn.train.choice import Key, Options
 from pggnn.train.config import FILE, Config
@@ -87,8 +89,10 @@ def reproduce(
     title = TABLES[name].title + (" (a quick, smaller experiment)" if quick else "")
     stem = out / (f"{name}-quick" if quick else name)
     command = shlex.join(["pggnn", "reproduce", name, *(["--quick"] if quick else []), "--out", str(out)])
+    ended = [Run.read(config.folder) for config in complete.values()]
+    departures = describe_departures(arrange(ended)) if ended else []
     with replacing(stem.with_suffix(".md")) as file:
-        file.write_text(markdown(name, title, shown, [*TABLES[name].notes, f"Made by `{command}`."]))
+        file.write_text(markdown(name, title, shown, [*TABLES[name].notes, *departures, f"Made by `{command}`."]))
     with replacing(stem.with_suffix(".json")) as file:
         file.write_text(json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False) + "\n")
     there = [folder for key in cells(name, quick) if ((folder := folder_of(name, out, key, quick)) / FILE).exists()]
