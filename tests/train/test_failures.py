@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -271,7 +272,14 @@ def test_a_fold_that_fails_ends_the_sweep(small, fit, classes, monkeypatch):
     assert time.monotonic() - begin < 120
 
 
-def test_one_without_memory_waits_for_the_others(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "error",
+    [
+        "torch.OutOfMemoryError: CUDA out of memory. And so on.",
+        "torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+    ],
+)
+def test_one_without_room_waits_for_the_others(error, tmp_path, monkeypatch, capsys):
     """There is no GPU to fill here, so processes only say that theirs is full: the second of three, the first time."""
     given = []
 
@@ -279,7 +287,7 @@ def test_one_without_memory_waits_for_the_others(tmp_path, monkeypatch, capsys):
         def start(self, words, errors):
             given.append(words)
             no_room = len(given) == 2 or "always" in words[0]
-            errors.write_text("Traceback\ntorch.OutOfMemoryError: CUDA out of memory. And so on.\n" if no_room else "")
+            errors.write_text(f"Traceback\n{error}\n" if no_room else "")
             return len(given) - 1
 
         looks = 0
@@ -302,7 +310,7 @@ def test_one_without_memory_waits_for_the_others(tmp_path, monkeypatch, capsys):
     assert [words[1:4] for words in given] == [
         ["0", "None", "new"], ["1", "None", "new"], ["2", "None", "last"], ["1", "None", "last"]
     ]  # fmt: skip
-    assert "seed1: too little memory beside those that run; it goes on when one" in capsys.readouterr().err
+    assert "seed1: no room on the GPU beside those that run; it goes on when one" in capsys.readouterr().err
     alone = Config(DataConfig("ER"), run=RunConfig(out=str(tmp_path / "always")))
-    with Bars(Console(file=sys.stderr), "") as bars, pytest.raises(ValueError, match=r"seed0: torch\.OutOfMemoryError"):
+    with Bars(Console(file=sys.stderr), "") as bars, pytest.raises(ValueError, match=f"seed0: {re.escape(error)}"):
         run.train_side_by_side([(alone, Member(0))], 2, None, bars)

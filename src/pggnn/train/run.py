@@ -34,8 +34,8 @@ ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
 STOPPED, ORPHANED = 75, 76
 """Exit codes of a training that stopped for want of time, and of one whose parent is no more."""
-OUT_OF_MEMORY = "torch.OutOfMemoryError"
-"""What a training says last that found too little memory on a GPU."""
+NO_ROOM = "torch.OutOfMemoryError", "device(s) is/are busy or unavailable"
+"""What a training says last for which a GPU has too little memory, or its server (MPS) no place for one more."""
 POLL = 0.3
 """Seconds between two looks at other processes."""
 
@@ -179,8 +179,8 @@ def train_side_by_side(
 ) -> None:
     """Trainings of one or several runs, so many at once, each in a process that trains nothing else meanwhile.
 
-    One that fails does not stop the others; what it said is raised when they have ended. One that a GPU has too little
-    memory for beside the others goes on when one of them has ended, and from then on fewer run at once.
+    One that fails does not stop the others; what it said is raised when they have ended. One that a GPU has no room for
+    beside the others goes on when one of them has ended, and from then on fewer run at once.
 
     Args:
         todo: The trainings.
@@ -220,10 +220,10 @@ def train_side_by_side(
                 if code and code != STOPPED:
                     said = last_error((folder / ERRORS).read_text()) if code > 0 else ""
                     said = said or f"its process ended with code {code}"
-                    if OUT_OF_MEMORY in said and running:
+                    if any(text in said for text in NO_ROOM) and running:
                         jobs, resume = len(running), "last"
                         waiting.append((config, member))
-                        said = "too little memory beside those that run; it goes on when one of them has ended"
+                        said = "no room on the GPU beside those that run; it goes on when one of them has ended"
                     else:
                         failed.append(f"{folder}: {said}")
                         said += "; the others go on"
