@@ -12,7 +12,7 @@ from pggnn.data.schema import Schema
 from pggnn.nn import PGGNN
 from pggnn.train import log
 from pggnn.train import tune as module
-from pggnn.train.config import Config, DataConfig, ModelConfig
+from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig
 from pggnn.train.models import build
 from pggnn.train.options import load, parse
 from pggnn.train.tune import changes, tune
@@ -86,7 +86,7 @@ def test_candidates_are_those_of_the_docs_unless_the_options_say_so_already():
         DataConfig("mine.jsonl", walks=8),
         ModelConfig(orderings="single", readout="mean", dropout=0.1, structure=1, renumberings=4, edge_features=True),
     )
-    second = changes(Config(*settled), schema)
+    second = changes(Config(*settled, OptimConfig(average=0.5)), schema)
     assert named | {"as given"} == first.keys() | second.keys()
     assert second.keys() == {"as given", "whole group", "sum", "twice as wide", "cosine", "GIN"}
     assert {"mean", "edge features"}.isdisjoint(changes(Config(DataConfig("mine.jsonl")), Schema("node", "regression")))

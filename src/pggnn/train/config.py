@@ -123,7 +123,7 @@ class OptimConfig:
     """Largest norm of the gradient."""
     average: float = 0.0
     """Validates, tests and answers with a moving average of the weights, of which each epoch keeps this part, 0.9 for
-    instance; 0 takes the weights as they are."""
+    instance, and less while there are few; 0 takes the weights as they are."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
     """By default mean squared error, cross entropy, or binary cross entropy with several labels."""
 

@@ -1,5 +1,6 @@
 """The training loop: epochs, evaluation, log and checkpoints of one network on one split."""
 
+import copy
 import math
 import time
 from collections.abc import Iterable
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import torch
 from lightning.fabric import Fabric
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch
 
@@ -86,14 +86,11 @@ class Training:
             capturable=fabric.device.type == "cuda",
         )  # fmt: skip
         self.scorer, self.optimizer = fabric.setup(scorer, self.adam)
-        self.average: AveragedModel | None = None
+        self.average = copy.deepcopy(self.network) if optim.average else None
         self.judge = self.scorer
         """Who answers where nothing is learnt: the network, or its moving average."""
-        if optim.average:
-            moving: Any = get_ema_multi_avg_fn(optim.average)
-            self.average = AveragedModel(self.network, multi_avg_fn=moving, use_buffers=True)
-            averaged: Any = self.average.module
-            self.judge = fabric.setup(Scorer(averaged, config.model.edge_features))
+        if self.average is not None:
+            self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and parts.val is not None)
         kind = authors.Draws if config.protocol.random == "authors" else Batches
         self.batches = self._batches(parts.train, optim.batch_size, optim.sampling, kind)
@@ -117,8 +114,7 @@ class Training:
         loaded = Checkpoint.load(path)
         checkpoint.load_weights(self.network, loaded.weights, path)
         if self.average is not None:
-            checkpoint.load_weights(self.average.module, loaded.average, path)
-            self.average.n_averaged.fill_(loaded.state["epoch"])
+            checkpoint.load_weights(self.average, loaded.average, path)
         self.optimizer.load_state_dict(loaded.optimizer)
         self.schedule.load_state_dict(loaded.state["schedule"])
         self.state = {key: value for key, value in loaded.state.items() if key != "schedule"}
@@ -131,8 +127,7 @@ class Training:
             begin = time.perf_counter()
             state["epoch"] += 1
             record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self.train_epoch(watch)}
-            if self.average is not None:
-                self.average.update_parameters(self.network)
+            self._update_average()
             improved = self._evaluate_epoch(record)
             self.schedule.step(record["val"] if self.parts.val is not None else record["loss"])
             record["seconds"] = round(time.perf_counter() - begin, 4)
@@ -170,6 +165,16 @@ class Training:
             watch.step(step, len(totals), summed, seen)
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
         return self._checked(float(everywhere) / seen)
+
+    @torch.no_grad()
+    def _update_average(self) -> None:
+        """Adds this epoch's weights to the average, which keeps less of those before while there are few."""
+        if self.average is not None:
+            epoch = self.state["epoch"]
+            keep = min(self.config.optim.average, (epoch - 1) / (epoch + 9))
+            weights = self.network.state_dict()
+            for name, mean in self.average.state_dict().items():
+                mean.copy_(mean.lerp(weights[name], 1 - keep) if mean.is_floating_point() else weights[name])
 
     def _checked(self, mean: float) -> float:
         """The loss of an epoch, if it is one to go on from."""
@@ -230,7 +235,7 @@ class Training:
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
         state = {**self.state, "schedule": self.schedule.state_dict()}
-        weights, average = self.network.state_dict(), {} if self.average is None else self.average.module.state_dict()
+        weights, average = self.network.state_dict(), {} if self.average is None else self.average.state_dict()
         if improved:
             Checkpoint(average or weights, self.state).save(self.folder / BEST)
         last = Checkpoint(weights, state, self.optimizer.state_dict(), average)

@@ -69,6 +69,7 @@ def changes(config: Config, schema: Schema) -> dict[str, Options]:
     model = config.model
     single, mean = model.orderings == "single", model.readout == "mean"
     arranged, orderings = model.aggregation == "arrangements", ("--model.orderings", "group" if single else "single")
+    summed = arranged and model.orderings not in ("single", "random") and model.reduce == "sum"
     found = {
         GIVEN: (),
         "walks": ("--data.walks", "16") if config.data.walks == 0 else None,
@@ -76,10 +77,12 @@ def changes(config: Config, schema: Schema) -> dict[str, Options]:
         "structure": ("--model.structure", "1") if arranged and model.structure == 0 else None,
         "edge features": ("--model.edge_features", "true") if schema.edge_dim and not model.edge_features else None,
         "whole group" if single else "single ordering": orderings if arranged else None,
+        "mean over orderings": ("--model.reduce", "mean") if summed else None,
         "sum" if mean else "mean": ("--model.readout", "sum" if mean else "mean") if schema.level == "graph" else None,
         "dropout": ("--model.dropout", "0.5") if model.dropout == 0 else None,
         "twice as wide": ("--model.hidden", str(2 * model.hidden)),
         "cosine": ("--optim.schedule", "cosine") if config.optim.schedule != "cosine" else None,
+        "averaged": ("--optim.average", "0.9") if config.optim.average == 0 else None,
         CONTROL: ("--model.name", "gin"),
     }
     return {name: options for name, options in found.items() if options is not None}
