@@ -7,6 +7,7 @@ import shlex
 from itertools import accumulate
 from pathlib import Path
 
+import pytest
 import torch
 
 from pggnn import PGGNN
@@ -34,9 +35,15 @@ def test_code_runs():
     assert names["out"].shape == (1, 2)
 
 
-def test_files_it_shows_exist():
-    for path in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
-        assert (Path(__file__).parent.parent / path).exists(), path
+@pytest.mark.parametrize("page", ["README.md", "results/README.md", "benchmarks/README.md", "docs/training.md"])
+def test_files_and_headings_it_shows_exist(page):
+    root = Path(__file__).parents[1]
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", (root / page).read_text()):
+        path, _, heading = link.partition("#")
+        target = (root / page).parent / path if path else root / page
+        assert target.exists(), link
+        titles = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE) if heading else []
+        assert heading in ["", *(re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles)], link
 
 
 def write_tu(graphs, folder):
