@@ -181,14 +181,15 @@ LEAST = {
 Range = tuple[str, Callable[[float], bool]]
 POSITIVE: Range = "positive", lambda value: 0 < value < math.inf
 NOT_NEGATIVE: Range = "0 or more", lambda value: 0 <= value < math.inf
+PART: Range = "from 0 to below 1", lambda value: 0 <= value < 1
 RANGES: dict[str, Range] = {
-    "model.dropout": ("from 0 to below 1", lambda value: 0 <= value < 1),
+    "model.dropout": PART,
     "optim.lr": POSITIVE,
     "optim.factor": ("above 0 and at most 1", lambda value: 0 < value <= 1),
     "optim.min_lr": NOT_NEGATIVE,
     "optim.weight_decay": NOT_NEGATIVE,
     "optim.clip": POSITIVE,
-    "optim.average": ("from 0 to below 1", lambda value: 0 <= value < 1),
+    "optim.average": PART,
 }
 """What other numbers must be, in words and as a check."""
 
