@@ -282,7 +282,8 @@ def test_what_layers_derive_is_made_ahead(options, tmp_path, monkeypatch):
         if len(ahead) == 1:
             replay.derive_ahead(plan)
 
+    expected = fit(plain, 2), plain.network.state_dict()
     monkeypatch.setattr(Tiles, "build", classmethod(watched))
     replay.step = step
-    assert_same(*((fit(one, 2), one.network.state_dict()) for one in (plain, training)))
+    assert_same(expected, (fit(training, 2), training.network.state_dict()))
     assert ahead == [False, True, True], "made in the first step, then once for all in each epoch"

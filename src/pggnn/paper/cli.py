@@ -30,7 +30,7 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         "  pggnn reproduce search --only zinc\n  pggnn reproduce search --only proteins --protocol.only [0,1,2]\n"
         "  pggnn reproduce search --minutes 9 --jobs 20    # and again, until it is done\n\n"
         "Nothing is chosen by test figures. The first candidate of each data set is written as a config, to be\n"
-        "put into configs/best/, which adds a row to Tables 3 and 4. Options of pggnn train may follow, for all runs.",
+        "put into configs/best/, which adds a row to Tables 2 to 4. Options of pggnn train may follow, for all runs.",
     )  # fmt: skip
     sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", default=[0], help="default: 0")
     add_sweep(sub)
