@@ -59,6 +59,14 @@ def test_options_win_over_the_file_and_the_rest_is_default():
     assert parse(["--data.name", "ER", "--resume", "previous"]) == (Config(DataConfig("ER")), "previous")
 
 
+def test_what_no_schedule_reads_is_no_difference():
+    given = ["--data.name", "ER", "--optim.patience", "9", "--optim.schedule"]
+    (cosine, _), (plateau, _), usual = parse([*given, "cosine"]), parse([*given, "plateau"]), Config(DataConfig("ER"))
+    assert difference(cosine, replace(cosine, optim=replace(cosine.optim, patience=20))) == []
+    assert difference(plateau, usual) == ["optim.patience: 9, not 20"]
+    assert difference(cosine, usual) == ["optim.schedule: cosine, not plateau", "optim.patience: 9, not 20"]
+
+
 def test_a_name_is_that_of_a_shipped_config_unless_there_is_such_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "zinc").mkdir()  # of data, perhaps

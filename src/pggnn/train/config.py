@@ -246,13 +246,18 @@ def save(config: Config, folder: Path) -> None:
         file.write_text(yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True))
 
 
+SCHEDULES = {"optim.factor": ("plateau", "step"), "optim.patience": ("plateau",), "optim.every": ("step",)}
+"""The schedules that an option has a meaning for, where that is not all."""
+
+
 def difference(one: Config, other: Config, ignored: tuple[str, ...] = ()) -> list[str]:
-    """The options in which two configs differ, as ``model.hidden: 64, not 32``."""
+    """The options in which two configs differ, as ``model.hidden: 64, not 32``, but for what neither of them uses."""
     found = []
+    schedules = {one.optim.schedule, other.optim.schedule}
     for key in KEYS:
         part, name = key.split(".")
         mine, theirs = (getattr(getattr(config, part), name) for config in (one, other))
-        if mine != theirs and key not in ignored:
+        if mine != theirs and key not in ignored and schedules & set(SCHEDULES.get(key, schedules)):
             found.append(f"{key}: {mine}, not {theirs}")
     return found
 
