@@ -147,6 +147,11 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeyp
     assert files == {path: path.read_bytes() for path in files}, "a published run stays as it is"
 
 
+def test_what_is_not_shown_is_not_explained():
+    said = TABLES["table3"].notes_on(["PG-GNN (single)", "PG-GNN (single, nested)", "GIN (nested)"])
+    assert [note.partition(":")[0] for note in said[len(TABLES["table3"].notes) :]] == ["Nested"]
+
+
 def test_what_was_run_otherwise_is_said_below_the_table(tmp_path):
     reproduced(tmp_path, ["gin", "er triangles"])
     _, page = reproduced(tmp_path, more=(*TINY, "--optim.epochs", "4"))

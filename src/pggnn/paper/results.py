@@ -91,8 +91,9 @@ def reproduce(
     command = shlex.join(["pggnn", "reproduce", name, *(["--quick"] if quick else []), "--out", str(out)])
     ended = [Run.read(config.folder) for config in complete.values()]
     departures = describe_departures(arrange(ended)) if ended else []
+    notes = [*TABLES[name].notes_on(row for row, _ in complete), *departures, f"Made by `{command}`."]
     with replacing(stem.with_suffix(".md")) as file:
-        file.write_text(markdown(name, title, shown, [*TABLES[name].notes, *departures, f"Made by `{command}`."]))
+        file.write_text(markdown(name, title, shown, notes))
     with replacing(stem.with_suffix(".json")) as file:
         file.write_text(json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False) + "\n")
     there = [folder for key in cells(name, quick) if ((folder := folder_of(name, out, key, quick)) / FILE).exists()]

@@ -44,7 +44,7 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
         unfinished=f"{len(cut)} of {len(grid.runs)} runs have not ended: their figures are those so far." * bool(cut),
         columns=[{"label": one.label, "unit": _unit(one)} for one in grid.columns], better=_better(grid),
         rows=[{"name": row, "cells": [_cell(grid, row, one) for one in grid.columns]} for row in grid.rows],
-        published=_published(grid), notes=TABLES[grid.name].notes if grid.name else (),
+        published=_published(grid), notes=TABLES[grid.name].notes_on(grid.rows) if grid.name else (),
         warnings=describe_departures(grid),
         worth=weigh(grid), curves=[one for one in curves if one[-1]], answers=answers,
         drawn=any(one["form"] == "" for one in answers), protocols=_protocols(grid, known),
