@@ -42,8 +42,8 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def notes_on(self, rows: Iterable[str]) -> list[str]:
-        """What is said below a table with these rows."""
-        return [*self.notes, *dict.fromkeys(note for row in rows if (note := self.rows[row].note))]
+        """What is said below a table with these rows; some may be others' own."""
+        return [*self.notes, *dict.fromkeys(note for row in rows if (note := self.rows.get(row, Row()).note))]
 
 
 COUNTING_RIVAL = ("--optim.batch_size", "32", "--optim.lr", "0.01", "--model.dropout", "0.5")
