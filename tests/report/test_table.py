@@ -1,3 +1,4 @@
+import json
 import re
 import shutil
 
@@ -103,6 +104,11 @@ def test_is_the_whole_group_worth_it(table):
     assert [row["orderings"] for row in first["rows"]] == ["whole group", "4 of the group", "single ordering"]
     assert first["said"] == "The whole group is as good as a single ordering, which is within their deviations; " \
         "an epoch takes as long." and not first["apart"]  # fmt: skip
+    environment = table / "pg-gnn-group" / "er_triangles" / "environment.json"
+    environment.write_text(json.dumps(json.loads(environment.read_text()) | {"gpu": "NVIDIA H200"}))
+    first, _ = weigh(arrange([Run.read(folder) for folder in find_runs(table)]))
+    assert first["apart"] and not first["chart"] and {row["ratio"] for row in first["rows"]} == {"—"}
+    assert first["said"].endswith("within their deviations."), "times that cannot be compared are not"
     config = table / "pg-gnn-group" / "er_triangles" / "config.yaml"
     config.write_text(config.read_text().replace("hidden: 4", "hidden: 5"))
     assert len(weigh(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 2, "not alike any more"

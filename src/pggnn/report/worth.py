@@ -16,7 +16,8 @@ ORDER = {"group": 0, "single": 2, "random": 3}
 
 
 def weigh(grid: Grid) -> list[dict[str, Any]]:
-    """For each column and set of runs that differ in their orderings alone: figures, times, a chart, a sentence."""
+    """For each column and set of runs that differ in their orderings alone: figures, times, a sentence, and a chart
+    where times can be compared."""
     found = []
     for column in grid.columns:
         alike: list[list[tuple[str, Run]]] = []
@@ -37,6 +38,7 @@ def _weighed(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
     runs = sorted(runs, key=lambda one: (ORDER.get(one[1].orderings, 1), -_many(one[1])))
     digits, scale = count_digits(column.published[0], column.metric), column.scale
     unit = f"{column.metric}{', %' if scale == 100 else ''}"
+    apart = len({run.hardware for _, run in runs}) > 1
     rows, points = [], []
     single = next((run for _, run in runs if run.orderings == "single"), None)
     for row, run in runs:
@@ -47,13 +49,13 @@ def _weighed(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
             "row": row, "orderings": name, "figure": figures.figure(scale, digits),
             "seconds": as_seconds(seconds), "run": run,
             "over": describe_spread(run),
-            "ratio": f"{seconds / single.seconds:.2g} ×" if single and single.seconds else "—",
+            "ratio": f"{seconds / single.seconds:.2g} ×" if single and single.seconds and not apart else "—",
         })  # fmt: skip
         points.append((name, seconds, figures.mean * scale, figures.std * scale))
     return {
-        "column": column, "unit": unit, "rows": rows, "chart": draw_costs(points, unit),
-        "said": _say(column, {run.orderings: run for _, run in runs}, digits),
-        "apart": len({run.hardware for _, run in runs}) > 1,
+        "heading": column.label + (", nested" if runs[0][1].config.protocol.kind == "nested" else ""),
+        "unit": unit, "rows": rows, "chart": "" if apart else draw_costs(points, unit),
+        "said": _say(column, {run.orderings: run for _, run in runs}, digits, apart), "apart": apart,
         "machines": " and ".join(dict.fromkeys(f"{run.hardware} ({row})" for row, run in runs)),
         "better": "Lower is better" if column.lower_is_better else "Higher is better",
     }  # fmt: skip
@@ -63,7 +65,7 @@ def _many(run: Run) -> int:
     return run.config.model.orderings if isinstance(run.config.model.orderings, int) else 0
 
 
-def _say(column: Column, runs: dict[str, Run], digits: int) -> str:
+def _say(column: Column, runs: dict[str, Run], digits: int, apart: bool) -> str:
     """Group against single, in a sentence."""
     if not {"group", "single"} <= runs.keys():
         return ""
@@ -73,7 +75,5 @@ def _say(column: Column, runs: dict[str, Run], digits: int) -> str:
     within = min(len(group.each), len(single.each)) > 1 and abs(gain) <= (group.std + single.std) * column.scale
     how = f"{'better' if gain > 0 else 'worse'} by {abs(gain):.{digits}f} than" if round(gain, digits) else "as good as"
     ratio = f"{times / time:.2g}"
-    return (
-        f"The whole group is {how} a single ordering{', which is within their deviations' * within}; "
-        f"an epoch takes {'' if ratio == '1' else f'{ratio} times '}as long."
-    )
+    took = "" if apart else f"; an epoch takes {'' if ratio == '1' else f'{ratio} times '}as long"
+    return f"The whole group is {how} a single ordering{', which is within their deviations' * within}{took}."
