@@ -3,12 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint pytest clean
 
 demo: $(VENV)/ready
 	$(RUN)/pggnn demo
 
-test: lint
+test: $(VENV)/ready
+	$(MAKE) --jobs 2 lint pytest
+
+pytest: $(VENV)/ready
 	$(RUN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(VENV)/ready
@@ -19,8 +22,8 @@ lint: $(VENV)/ready
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("pggnn needs Python 3.11 or newer, this is " + sys.version if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(RUN)/python -m pip install --quiet --constraint constraints.txt torch torch_geometric
-	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]'
+	$(RUN)/python -m pip install --quiet --no-compile --constraint constraints.txt torch torch_geometric
+	$(RUN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[all]'
 	touch $@
 
 clean:

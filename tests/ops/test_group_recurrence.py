@@ -96,7 +96,7 @@ def test_structure(cell, form, structure, workspace):
     assert_matches_reference(Reading(form, 3), cell, 1, workspace, torch.float, degrees, structure=structure)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     degrees=st.lists(st.integers(0, 7), max_size=7),
     form=st.sampled_from(list(FORMS)),

@@ -16,7 +16,7 @@ from pggnn.ops.tiles import Extent, Tiles
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     profile=st.dictionaries(st.integers(0, 60), st.integers(1, 200), min_size=1, max_size=8),
     form=st.sampled_from(list(FORMS)),
