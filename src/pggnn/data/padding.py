@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data.storage import Storage
+from pggnn.groups import order
 from pggnn.plan import Plan, RoomyPlan
 
 SIMULATED = 1000
@@ -84,7 +85,7 @@ class Padding:
     def steps(self) -> tuple[float, float]:
         """Steps of the sequences of the common profile, and of a batch as drawn on average, with the whole group."""
         n = self.degrees
-        cost = np.where(n < 2, 1, n - (n & 1)) * (n + 2)
+        cost = order(n) * (n + 2)
         return float(self.most @ cost), float(self._drawn.mean(0) @ cost)
 
     @property

@@ -3,6 +3,17 @@
 from pggnn.nn.conv import PGConv
 from pggnn.nn.init import tally_init, torch_init
 from pggnn.nn.model import PGGNN
+from pggnn.nn.recorded import Recorded
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 
-__all__ = ["PGGNN", "ChainConv", "PGConv", "PairConv", "TrioConv", "TripletConv", "tally_init", "torch_init"]
+__all__ = [
+    "PGGNN",
+    "ChainConv",
+    "PGConv",
+    "PairConv",
+    "Recorded",
+    "TrioConv",
+    "TripletConv",
+    "tally_init",
+    "torch_init",
+]

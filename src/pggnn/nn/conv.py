@@ -98,7 +98,7 @@ class SequenceConv(MessagePassing):
             raise ValueError("there are no messages here for an explainer to mask: let it mask node features only")
         neighbor_x, center_x = self._split(x)
         plan = edge_index if isinstance(edge_index, Plan) else self._plan(edge_index, x, size)
-        self._check(plan, neighbor_x, center_x, edge_attr)
+        self.check(plan, neighbor_x, center_x, edge_attr)
         nodes = plan.num_nodes
         if self.numberings > 1:
             plan = plan.derived(Plan.repeated, self.numberings)
@@ -165,7 +165,7 @@ class SequenceConv(MessagePassing):
             num_nodes = x[0].size(0), x[1].size(0)
         return Plan.build(edge_index, num_nodes, self.flow)
 
-    def _check(self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor) -> None:
+    def check(self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor) -> None:
         for name, tensor, nodes, channels in (
             ("neighbours", neighbor_x, plan.num_neighbors, self.rnn.input_size),
             ("centre nodes", center_x, plan.num_nodes, self.lin_root.in_channels if self.lin_root else -1),

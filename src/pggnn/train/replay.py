@@ -16,8 +16,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from pggnn.data.padding import PaddedEpoch, Padding, plan_of
-from pggnn.nn.conv import SequenceConv
-from pggnn.ops import HAS_TRITON
+from pggnn.nn.recorded import takes_room
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.loop import Training, Watch
 
@@ -47,15 +46,6 @@ def worthwhile(training: Training) -> Padding | None:
     padding = Padding(storage, training.parts.train, config.optim.batch_size, roomy)
     padded, drawn = padding.steps
     return padding if padded <= max(MOST_STEPS, (MOST_ROOM if roomy else 1.5) * drawn) else None
-
-
-def takes_room(conv: torch.nn.Module) -> bool:
-    """Whether a layer on the GPU reads roomy plans: if the fused kernels run it, and no structural bits."""
-    if not isinstance(conv, SequenceConv) or conv.structure or not HAS_TRITON:
-        return False
-    from pggnn.ops.fused_shape import refusal
-
-    return refusal(next(conv.parameters()), conv.out_channels) is None
 
 
 class Rows:
