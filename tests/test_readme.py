@@ -24,7 +24,7 @@ def code(language, section):
 
 
 def test_code_runs():
-    (net,), (plan,) = (code("python", section) for section in ("Ten lines", "For speed"))
+    (net,), (plan, recorded) = (code("python", section) for section in ("Ten lines", "For speed"))
     x, edge_index, batch = torch.randn(len(DEGREES), 16), random_graph(), torch.zeros(len(DEGREES), dtype=torch.long)
     names: dict = {}
     exec(net, names)
@@ -33,6 +33,9 @@ def test_code_runs():
     names = {**given, "num_nodes": len(DEGREES), "num_graphs": 1}
     exec(plan, names)
     assert names["out"].shape == (1, 2)
+    names |= {"criterion": torch.nn.functional.cross_entropy, "y": torch.tensor([1])}
+    exec(recorded, names)
+    assert all(weight.grad is not None for weight in names["model"].parameters())
 
 
 @pytest.mark.parametrize("page", ["README.md", "results/README.md", "benchmarks/README.md", "docs/training.md"])
