@@ -28,14 +28,18 @@ def test_training_is_bitwise_repeatable():
     assert not torch.equal(training_run(1), training_run(2))
 
 
-@pytest.mark.parametrize("numbering", ["given", "random"])
-@pytest.mark.parametrize("kwargs", [{}, {"root": "linear", "orderings": 3, "max_degree": 5}, {"edge_dim": 2}])
+FEWER = {"root": "linear", "orderings": 3, "max_degree": 5}
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "numbering"), [({}, "random"), (FEWER, "given"), (FEWER, "random"), ({"edge_dim": 2}, "given")]
+)
 def test_no_graph_break(kwargs, numbering):
     torch._dynamo.reset()
     model = PGGNN(4, 6, 2, num_layers=2, numbering=numbering, **kwargs)
     model.train(numbering == "random")
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
-    for seed, degrees in enumerate((DEGREES, DEGREES[::-1], (1, 2, 3), (5, 5, 0, 9))):
+    for seed, degrees in enumerate((DEGREES, (1, 2, 3), (5, 5, 0, 9))):
         edge_index = random_graph(degrees, seed)
         x, plan = torch.randn(len(degrees), 4, requires_grad=True), Plan.build(edge_index, len(degrees))
         edge_attr = torch.randn(edge_index.size(1), 2) if "edge_dim" in kwargs else None
