@@ -181,7 +181,8 @@ def test_fewer_orderings_are_unbiased_over_numberings():
     some.load_state_dict(whole.state_dict())
     leaves, numberings = torch.randn(24, 4).double(), 400
     centers = torch.randn(1, 4).double().expand(numberings, -1)
-    stars = torch.stack([torch.cat([torch.randperm(24) for _ in range(numberings)]), torch.arange(24 * numberings) // 24])
+    numbered = torch.cat([torch.randperm(24) for _ in range(numberings)])
+    stars = torch.stack([numbered, torch.arange(numberings).repeat_interleave(24)])
     with torch.no_grad():
         full, estimates = (conv((leaves, centers), stars) for conv in (whole, some))
     noise = (estimates.std(0) ** 2 + full.std(0) ** 2).sqrt() / numberings**0.5
