@@ -150,14 +150,18 @@ def workers(folder):
 
 def test_a_sweep_whose_parent_is_killed(small, fit, start, classes, assert_same, request):
     options = {"data_name": str(classes), "data_options": {}, "protocol_kind": "folds", "protocol_folds": 2}
-    options |= {"optim_epochs": 20, "model_dropout": 0.5}
-    alone, killed = small("alone", **options), small("killed", run_jobs=2, **options)
-    child = start(killed)
-    folds = [killed.folder / "seed0" / f"fold{fold}" for fold in (0, 1)]
-    while not all(len(log.read(fold)) > 2 for fold in folds):
-        time.sleep(0.05)
-    assert len(set(workers(killed.folder))) == 2
-    assert not kill(child, 0)
+    for epochs in (20, 80, 320):  # more, where the first fold comes to its end before the second one begins
+        options |= {"optim_epochs": epochs, "model_dropout": 0.5}
+        killed = small(f"killed{epochs}", run_jobs=2, **options)
+        child = start(killed)
+        folds = [killed.folder / "seed0" / f"fold{fold}" for fold in (0, 1)]
+        while not all(len(log.read(fold)) > 2 for fold in folds):
+            time.sleep(0.05)
+        at_work = set(workers(killed.folder))
+        if not kill(child, 0) and len(at_work) == 2:
+            break
+    assert len(at_work) == 2
+    alone = small("alone", **options)
     expected = fit(alone)
     end = time.monotonic() + 30
     while workers(killed.folder) and time.monotonic() < end:
