@@ -67,7 +67,7 @@ def test_group(cell, layers, workspace):
 @pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
 @pytest.mark.parametrize("form", FORMS)
 def test_forms(form, cell):
-    degrees = (0, 1, 2, 3, 5, 4) if form == "trio" else DEGREES
+    degrees = (0, 1, 2, 3, 5, 6) if form == "trio" else DEGREES
     assert_matches_reference(Reading(form), cell, 2, PARALLEL, degrees=degrees)
     assert_matches_reference(Reading(form), cell, 1, BLOCKS, degrees=degrees)
 
