@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
+# Tests start many processes: each would compile all it imports again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint pytest clean
 
 demo: $(VENV)/ready

@@ -33,6 +33,34 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def trainings_in_this_process():
+    """Stands for processes that train, where it does not matter who does: one takes seconds to start."""
+    from pggnn.train.worker import run
+
+    class InThisProcess:
+        def __init__(self):
+            self.codes = []
+
+        def start(self, arguments, errors):
+            self.codes.append(run(arguments))
+            return len(self.codes) - 1
+
+        def code(self, number):
+            return self.codes[number]
+
+        def close(self):
+            pass
+
+    return InThisProcess
+
+
+@pytest.fixture
+def in_this_process(monkeypatch, trainings_in_this_process):
+    """Trainings side by side are trained here, one after another."""
+    monkeypatch.setattr("pggnn.train.run.Workers", trainings_in_this_process)
+
+
+@pytest.fixture(scope="session")
 def data_root():
     """The folder of the real data sets; tests that need them are skipped where there is none."""
     root = Path(os.environ.get("PGGNN_DATA") or Path(__file__).parents[2] / "shared" / "data")

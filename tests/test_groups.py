@@ -68,7 +68,7 @@ def test_coverage_of_the_merged_form(n):
 
 
 def test_slot_equals_repeated_composition():
-    for n in range(1001):
+    for n in (*range(300), *range(300, 1000, 37), 1000):
         step = np.array(sigma(n).images, dtype=np.int32)
         powers = np.empty((order(n), n), dtype=np.int32)
         powers[0] = np.arange(n)

@@ -58,7 +58,7 @@ def test_equals_a_loop_over_torch_nn(cell, num_layers, root, dtype, tolerance):
 @pytest.mark.parametrize("root", ["merged", "linear"])
 @pytest.mark.parametrize("cell", TORCH)
 def test_gradients(cell, root):
-    check_gradients(PGConv(2, 3, cell, root=root).double(), 2)
+    check_gradients(PGConv(2, 2, cell, root=root).double(), 2)
 
 
 @pytest.mark.parametrize(
@@ -177,14 +177,15 @@ def test_max_degree_reads_the_first_neighbours():
 
 
 def test_fewer_orderings_are_unbiased_over_numberings():
-    star = torch.stack([torch.arange(1, 25), torch.zeros(24, dtype=torch.long)])
     whole, some = PGConv(4, 3).double(), PGConv(4, 3, orderings=4).double()
     some.load_state_dict(whole.state_dict())
-    x = torch.randn(25, 4).double()
-    numberings = [star[:, torch.randperm(24)] for _ in range(400)]
+    leaves, numberings = torch.randn(24, 4).double(), 400
+    centers = torch.randn(1, 4).double().expand(numberings, -1)
+    numbered = torch.cat([torch.randperm(24) for _ in range(numberings)])
+    stars = torch.stack([numbered, torch.arange(numberings).repeat_interleave(24)])
     with torch.no_grad():
-        full, estimates = (torch.stack([conv(x, edges)[0] for edges in numberings]) for conv in (whole, some))
-    noise = (estimates.std(0) ** 2 + full.std(0) ** 2).sqrt() / len(numberings) ** 0.5
+        full, estimates = (conv((leaves, centers), stars) for conv in (whole, some))
+    noise = (estimates.std(0) ** 2 + full.std(0) ** 2).sqrt() / numberings**0.5
     assert ((estimates.mean(0) - full.mean(0)).abs() < 4 * noise).all()
     assert torch.equal(PGConv(4, 3, orderings=100).reading.scale(torch.arange(50)), torch.ones(50))
 

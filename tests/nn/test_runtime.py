@@ -28,14 +28,18 @@ def test_training_is_bitwise_repeatable():
     assert not torch.equal(training_run(1), training_run(2))
 
 
-@pytest.mark.parametrize("numbering", ["given", "random"])
-@pytest.mark.parametrize("kwargs", [{}, {"root": "linear", "orderings": 3, "max_degree": 5}, {"edge_dim": 2}])
+FEWER = {"root": "linear", "orderings": 3, "max_degree": 5}
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "numbering"), [({}, "random"), (FEWER, "given"), (FEWER, "random"), ({"edge_dim": 2}, "given")]
+)
 def test_no_graph_break(kwargs, numbering):
     torch._dynamo.reset()
     model = PGGNN(4, 6, 2, num_layers=2, numbering=numbering, **kwargs)
     model.train(numbering == "random")
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
-    for seed, degrees in enumerate((DEGREES, DEGREES[::-1], (1, 2, 3), (5, 5, 0, 9))):
+    for seed, degrees in enumerate((DEGREES, (1, 2, 3), (5, 5, 0, 9))):
         edge_index = random_graph(degrees, seed)
         x, plan = torch.randn(len(degrees), 4, requires_grad=True), Plan.build(edge_index, len(degrees))
         edge_attr = torch.randn(edge_index.size(1), 2) if "edge_dim" in kwargs else None
@@ -111,13 +115,13 @@ def test_half_precision_weights():
 
 @pytest.mark.skipif(not CLEAR_REFS.exists(), reason="peak memory is read from Linux's /proc")
 def test_memory_stays_within_the_workspace():
-    """A star whose states would take 470 MiB at once."""
+    """A star whose states would take 260 MiB at once."""
 
     def step(workspace):
-        star = torch.stack([torch.arange(1, 401), torch.zeros(400, dtype=torch.long)])
-        conv, x = PGConv(8, 64, workspace=workspace), torch.randn(401, 8)
+        star = torch.stack([torch.arange(1, 301), torch.zeros(300, dtype=torch.long)])
+        conv, x = PGConv(8, 64, workspace=workspace), torch.randn(301, 8)
         return lambda: conv(x, star)[0].sum().backward()
 
     torch.use_deterministic_algorithms(False)
     assert peak_memory(step(2**24)) < 150 * 2**20
-    assert peak_memory(step(2**30)) > 400 * 2**20
+    assert peak_memory(step(2**30)) > 250 * 2**20

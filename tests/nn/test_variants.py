@@ -37,7 +37,7 @@ def test_equals_its_equation(variant, sequences, cell):
     expected = []
     for v in range(len(DEGREES)):
         read = sequences(v, edge_index[0, edge_index[1] == v].tolist())
-        total = sum((rnn(x[sequence])[0][-1] for sequence in read), torch.zeros(6).double())
+        total = rnn(x[torch.tensor(read).t()])[0][-1].sum(0) if read else torch.zeros(6).double()
         expected.append(total if conv.lin_root is None else total + conv.lin_root(x[v]))
     torch.testing.assert_close(conv(x, edge_index), torch.stack(expected), rtol=1e-10, atol=1e-10)
 
@@ -46,7 +46,7 @@ def test_equals_its_equation(variant, sequences, cell):
 def test_properties(variant):
     conv = variant(4, 6)
     check_aggregator(conv, 4)
-    check_gradients(variant(2, 3).double(), 2)
+    check_gradients(variant(2, 2).double(), 2)
     if variant is ChainConv:
         assert sensitivity(conv, 4) > 1e-3
     else:

@@ -1,5 +1,7 @@
 """Every backend against the reference: values and gradients, on every case that differs in kind."""
 
+from functools import cache
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -36,16 +38,22 @@ def outcome(backend, reading, cell, layers, workspace, dtype=torch.double, degre
     weighting = torch.arange(out.numel()).view_as(out).cos().to(out)
     inputs = [x, *rnn.parameters(), rows]
     connected = (out * weighting).sum() + 0 * sum(tensor.sum() for tensor in inputs)
-    return [tensor.cpu() for tensor in (out, *torch.autograd.grad(connected, inputs))]
+    return [tensor.detach().cpu() for tensor in (out, *torch.autograd.grad(connected, inputs))]
+
+
+@cache
+def reference(reading, cell, layers, degrees, **kwargs):
+    """In float64, once for all that is compared with it: it has no workspace, and takes longer than the others."""
+    return outcome("reference", reading, cell, layers, PARALLEL, torch.double, degrees, **kwargs)
 
 
 def assert_matches_reference(reading, cell, layers, workspace, dtype=torch.double, degrees=DEGREES, **kwargs):
     backend = kwargs.pop("backend", "packed")
     tolerance = kwargs.pop("tolerance", 1e-10 if dtype == torch.double else 1e-5)
     actual = outcome(backend, reading, cell, layers, workspace, dtype, degrees, **kwargs)
-    expected = outcome("reference", reading, cell, layers, workspace, torch.double, degrees, **kwargs)
+    expected = reference(reading, cell, layers, degrees, **kwargs)
     for a, b in zip(actual, expected, strict=True):
-        scale = max(1.0, b.detach().abs().amax().item() if b.numel() else 0)
+        scale = max(1.0, b.abs().amax().item() if b.numel() else 0)
         torch.testing.assert_close(a.double() / scale, b / scale, rtol=0, atol=tolerance)
 
 
@@ -59,8 +67,9 @@ def test_group(cell, layers, workspace):
 @pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
 @pytest.mark.parametrize("form", FORMS)
 def test_forms(form, cell):
-    assert_matches_reference(Reading(form), cell, 2, PARALLEL)
-    assert_matches_reference(Reading(form), cell, 1, BLOCKS)
+    degrees = (0, 1, 2, 3, 5, 6) if form == "trio" else DEGREES
+    assert_matches_reference(Reading(form), cell, 2, PARALLEL, degrees=degrees)
+    assert_matches_reference(Reading(form), cell, 1, BLOCKS, degrees=degrees)
 
 
 @pytest.mark.parametrize("form", ["merged", "ring"])
@@ -96,9 +105,9 @@ def test_structure(cell, form, structure, workspace):
     assert_matches_reference(Reading(form, 3), cell, 1, workspace, torch.float, degrees, structure=structure)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
-    degrees=st.lists(st.integers(0, 7), max_size=7),
+    degrees=st.lists(st.integers(0, 6), max_size=5),
     form=st.sampled_from(list(FORMS)),
     limit=st.none() | st.integers(1, 5),
     cell=st.sampled_from(list(CELLS)),
@@ -113,11 +122,11 @@ def test_any_graph_reading_and_budget(degrees, form, limit, cell, layers, worksp
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("most_rows", [1, 10, 300, 10**9])
+@pytest.mark.parametrize("most_rows", [1, 10, 50, 10**9])
 @pytest.mark.parametrize("form", FORMS)
 def test_blocks_cover_each_sequence_once(form, most_rows):
     reading = Reading(form)
-    profile = torch.tensor([[40 if form == "trio" else 400, 2], [7, 90], [3, 50], [2, 4], [1, 3], [0, 9]])
+    profile = torch.tensor([[12 if form == "trio" else 60, 2], [7, 30], [3, 50], [2, 4], [1, 3], [0, 9]])
     lengths = [reading.length(n) for n, nodes in profile.tolist() for _ in range(nodes * reading.count(n))]
     seen, rows = 0, 0
     for block in blocks(profile, reading, most_rows):

@@ -80,7 +80,7 @@ def test_only_takes_names_of_rows_and_columns():
         choose("table3", every, ["pg-gnn (group)", "collab"])
 
 
-def test_a_table_in_slices(tmp_path, monkeypatch):
+def test_a_table_in_slices(tmp_path, monkeypatch, in_this_process):
     """Each slice has time to start a training, and no more; other cells that are complete stay in the table."""
     more = (*TINY, "--optim.epochs", "2")
     reproduced(tmp_path, ["gin", "er triangles"], more)
@@ -101,7 +101,7 @@ def test_a_table_in_slices(tmp_path, monkeypatch):
     assert said.count("The same command goes on.") == 1
 
 
-def test_no_training_is_started_without_time_for_an_epoch(tmp_path, monkeypatch):
+def test_no_training_is_started_without_time_for_an_epoch(tmp_path, monkeypatch, in_this_process):
     read, more = log.read, (*TINY, "--optim.epochs", "1")
     monkeypatch.setattr(log, "read", lambda folder: [{**record, "seconds": 1e4} for record in read(folder)])
     reproduce("table2", tmp_path, True, [0, 2], ONLY, 1, more, Console(quiet=True), time.time() + 300)
@@ -152,7 +152,7 @@ def test_what_is_not_shown_is_not_explained():
     assert [note.partition(":")[0] for note in said[len(TABLES["table3"].notes) :]] == ["Nested"]
 
 
-def test_what_was_run_otherwise_is_said_below_the_table(tmp_path):
+def test_what_was_run_otherwise_is_said_below_the_table(tmp_path, in_this_process):
     reproduced(tmp_path, ["gin", "er triangles"])
     _, page = reproduced(tmp_path, more=(*TINY, "--optim.epochs", "4"))
     said = page.read_text()

@@ -44,7 +44,7 @@ def test_best_configs_are_known_to_the_rows():
         load(path)
 
 
-def test_validation_decides(tmp_path, monkeypatch):
+def test_validation_decides(tmp_path, monkeypatch, in_this_process):
     tried = {"narrow": ("--model.hidden", "2"), "wide": ("--model.hidden", "8")}
     monkeypatch.setattr(module, "SEARCHES", {"ER": Search(("--config", "er_triangles"), tried, name="er_triangles")})
 

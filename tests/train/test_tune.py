@@ -10,7 +10,7 @@ from pggnn.baselines.gin import GIN
 from pggnn.cli import main
 from pggnn.data.schema import Schema
 from pggnn.nn import PGGNN
-from pggnn.train import log
+from pggnn.train import log, run
 from pggnn.train import tune as module
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig
 from pggnn.train.models import build
@@ -27,12 +27,13 @@ OTHER = ("--model.name", "gin")
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory):
+def tuned(tmp_path_factory, trainings_in_this_process):
     """Two changes that must help, as nearly nothing is learnt without them; and a folder where they were tried."""
     tried = {"as given": (), "faster": ("--optim.lr", "0.03"), "longer": ("--optim.epochs", "12"), "GIN": OTHER}
     out = tmp_path_factory.mktemp("tuned")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "changes", lambda *_: dict(tried))
+        patch.setattr(run, "Workers", trainings_in_this_process)
         yield tune(SMALL, out, jobs=1, console=Console(quiet=True))
 
 

@@ -3,15 +3,15 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from pggnn.data.catalogue import lookup
 from pggnn.paper.expected import Figure, results
 from pggnn.paper.tables import TABLES, runs
 from pggnn.report.runs import Run
-from pggnn.train.choice import slug
-from pggnn.train.config import difference
+from pggnn.train.choice import Key, slug
+from pggnn.train.config import Config, difference
 from pggnn.train.folder import CIRCUMSTANCES
 
 
@@ -56,7 +56,7 @@ class Grid:
     def departures(self) -> dict[str, list[str]]:
         """By row, the options in which its runs are not those of the table, as ``optim.epochs: 8, not 800``, and the
         columns if it is not all."""
-        planned = runs(self.name, Path()) if self.name else {}
+        planned = _planned(self.name) if self.name else {}
         found: dict[str, list[str]] = {}
         for row, cells in self.rows.items():
             where: dict[str, list[str]] = {}
@@ -69,6 +69,12 @@ class Grid:
                 text if len(labels) == every else f"{text} ({', '.join(labels)})" for text, labels in where.items()
             ]
         return found
+
+
+@cache
+def _planned(table: str) -> dict[Key, Config]:
+    """The table's own runs; to parse their options takes seconds."""
+    return runs(table, Path())
 
 
 def arrange(found: Sequence[Run]) -> Grid:
