@@ -12,7 +12,7 @@ from test_group_recurrence import BLOCKS, DEGREES, HIDDEN, PARALLEL, SERIAL, ass
 from pggnn import PGConv, Plan
 from pggnn.cells import Recurrence
 from pggnn.ops import group_recurrence, packed
-from pggnn.ops.unroll import UNROLLED, UnrolledLSTM
+from pggnn.ops.unroll import FLUSH_EVERY, UNROLLED, UnrolledLSTM
 from pggnn.orderings import FORMS, Reading
 from pggnn.testing import random_graph
 
@@ -163,7 +163,8 @@ def test_flush(value):
     torch.testing.assert_close(row, expected, rtol=0, atol=0, equal_nan=True)
 
 
-def test_vanished_gradients_are_zero(way):
+@pytest.mark.parametrize("workspace", [PARALLEL, SERIAL])
+def test_vanished_gradients_are_zero(way, workspace):
     """With weights that forget everything, no gradient reaches the first of many steps, not even a denormal one."""
     plan = Plan.build(random_graph((40,)), 1)
     rnn = Recurrence(3, HIDDEN, 1, "lstm")
@@ -174,10 +175,13 @@ def test_vanished_gradients_are_zero(way):
     gates = rnn(torch.randn(1, 3)).detach().expand(40, -1).clone().requires_grad_()
     rows = torch.arange(40)
     out = group_recurrence(
-        gates, rnn.recurrent_weights, plan, rows=rows, reading=Reading("path", 1), cell="lstm", backend="packed"
-    )
+        gates, rnn.recurrent_weights, plan, rows=rows, reading=Reading("path", 1), cell="lstm", backend="packed",
+        workspace=workspace,
+    )  # fmt: skip
     (gradient,) = torch.autograd.grad(out.sum(), gates)
     assert (gradient == 0).all(1).sum() > 8
+    denormal = (gradient != 0) & (gradient.abs() < torch.finfo(torch.float).tiny)
+    assert denormal.any(1).sum() <= (0 if workspace == SERIAL else FLUSH_EVERY), "slow, however short the slabs"
     assert gradient.abs().amax() > 0
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from pggnn.ops import numba_lstm
-from pggnn.ops.unroll import FLUSH_EVERY, Prepared, UnrolledLSTM, first_rows
+from pggnn.ops.unroll import Prepared, UnrolledLSTM, first_rows, is_flushed
 
 
 class JittedLSTM(UnrolledLSTM):
@@ -37,7 +37,7 @@ class JittedLSTM(UnrolledLSTM):
             step.d_gates, step.d_h, step.d_c = (d.data_ptr() for d in (d_gate_steps[t], *d_state))
             if above is not None:
                 step.d_above = above[t].data_ptr()
-            step.flushes = (t + 1) % FLUSH_EVERY == 0
+            step.flushes = is_flushed(t, begins)
             numba_lstm.run(numba_lstm.backward, step)
             if not first:
                 torch.mm(d_gate_steps[t], weight_hh, out=dh_steps[t])

@@ -161,6 +161,12 @@ def rows_before(sizes: Sequence[int], device: torch.device) -> Tensor:
     return torch.cat([torch.arange(0, device=device), *steps])
 
 
+def is_flushed(t: int, begins: bool) -> bool:
+    """Whether vanished gradients are set to zero at step t: every few steps, and on the way to an earlier slab, since
+    slabs may be shorter than that."""
+    return (t + 1) % FLUSH_EVERY == 0 or (t == 0 and not begins)
+
+
 def flush(*gradients: Tensor) -> None:
     """Sets to zero what has vanished: on long sequences it would sink to denormal numbers, slow beyond all bearing."""
     for gradient in gradients:
@@ -240,7 +246,7 @@ class UnrolledLSTM(Unrolled):
             dh, dc = dh_steps[t], dc_steps[t]
             if above is not None:
                 dh.add_(above[t])
-            if (t + 1) % FLUSH_EVERY == 0:
+            if is_flushed(t, begins):
                 flush(dh, dc)
             dc.addcmul_(dh, c_by_h[t])
             by_dc[t].mul_(dc_column_steps[t])
@@ -313,7 +319,7 @@ class UnrolledGRU(Unrolled):
             dh = dh_steps[t]
             if above is not None:
                 dh.add_(above[t])
-            if (t + 1) % FLUSH_EVERY == 0:
+            if is_flushed(t, begins):
                 flush(dh)
             by_dh[t].mul_(dh_column_steps[t])
             d_n_steps[t].mul_(dh)
@@ -353,7 +359,7 @@ class UnrolledSRN(Unrolled):
         for t in reversed(range(len(self.sizes))):
             if above is not None:
                 dh_steps[t].add_(above[t])
-            if (t + 1) % FLUSH_EVERY == 0:
+            if is_flushed(t, begins):
                 flush(dh_steps[t])
             d_gate_steps[t].mul_(dh_steps[t])
             if t > 0 or not begins:
