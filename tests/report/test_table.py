@@ -104,6 +104,9 @@ def test_is_the_whole_group_worth_it(table):
     assert [row["orderings"] for row in first["rows"]] == ["whole group", "4 of the group", "single ordering"]
     assert first["said"] == "The whole group is as good as a single ordering, which is within their deviations; " \
         "an epoch takes as long." and not first["apart"]  # fmt: skip
+    shutil.copytree(table / "pg-gnn-group" / "er_triangles", table / "pg-gnn-best" / "er_triangles")
+    assert len(weigh(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 3, "the same once more"
+    shutil.rmtree(table / "pg-gnn-best")
     environment = table / "pg-gnn-group" / "er_triangles" / "environment.json"
     environment.write_text(json.dumps(json.loads(environment.read_text()) | {"gpu": "NVIDIA H200"}))
     first, _ = weigh(arrange([Run.read(folder) for folder in find_runs(table)]))

@@ -26,7 +26,8 @@ def weigh(grid: Grid) -> list[dict[str, Any]]:
                 continue
             for others in alike:
                 if not difference(run.config, others[0][1].config, (*MAY_CHANGE, "model.orderings")):
-                    others.append((row, run))
+                    if not any(_is_same(run, other) for _, other in others):
+                        others.append((row, run))
                     break
             else:
                 alike.append([(row, run)])
@@ -59,6 +60,11 @@ def _weighed(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
         "machines": " and ".join(dict.fromkeys(f"{run.hardware} ({row})" for row, run in runs)),
         "better": "Lower is better" if column.lower_is_better else "Higher is better",
     }  # fmt: skip
+
+
+def _is_same(run: Run, other: Run) -> bool:
+    """Whether a row's runs are those of another row, as where the best options are the paper's own."""
+    return (run.orderings, run.figures) == (other.orderings, other.figures)
 
 
 def _many(run: Run) -> int:
