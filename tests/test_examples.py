@@ -9,15 +9,21 @@ import torch
 from torch_geometric.loader import NeighborLoader
 from torch_geometric.sampler import NodeSamplerInput
 
+from pggnn.data.counting import erdos_renyi
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def example():
-    spec = importlib.util.spec_from_file_location("neighbor_loader", EXAMPLES / "neighbor_loader.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("neighbor_loader")
 
 
 def test_sampled_neighbourhoods_are_parts_of_the_graph(example):
@@ -76,3 +82,12 @@ def test_it_reads_graphs_of_ones_own(example, tmp_path):
     assert torch.equal(data.edge_index, edges)
     assert set(data.y.tolist()) == {0, 1}
     assert example.run(data, [4], 32, 4, 1) > 0
+
+
+def test_a_loop_of_ones_own_learns_to_count(capsys):
+    graphs = erdos_renyi(150)
+    train, test = graphs[:100], graphs[100:]
+    counts = torch.cat([graph.y for graph in test]).float()
+    error = load("own_loop").run(train, test, epochs=12, hidden=16)
+    assert error < 0.8 * (counts - counts.median()).abs().mean()
+    assert f"test MAE {error:.3f}" in capsys.readouterr().out
