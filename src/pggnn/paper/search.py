@@ -28,12 +28,14 @@ DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")
 NARROW, DEEP = ("--model.hidden", "64", "--optim.lr", "0.002"), ("--model.layers", "8", "--optim.lr", "0.0005")
 SMALL, WALKS = ("--model.hidden", "32", "--optim.lr", "0.002"), ("--data.walks", "16")
 COSINE = ("--optim.schedule", "cosine", "--optim.warmup", "10")
+SHUFFLED = ("--optim.sampling", "shuffle")
+"""Each graph once in an epoch."""
 COUNTING = (
     *("--model.relabellings", "8", "--optim.schedule", "cosine", "--optim.epochs", "300", "--optim.lr", "0.002"),
     *("--optim.min_lr", "0"),
 )
 ZINC = (
-    *("--optim.loss", "mae", "--optim.sampling", "shuffle", *COSINE, "--optim.epochs", "300", "--optim.lr", "0.001"),
+    *("--optim.loss", "mae", *SHUFFLED, *COSINE, "--optim.epochs", "300", "--optim.lr", "0.001"),
     *("--protocol.report", "best"),
 )
 
@@ -52,6 +54,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         f"hidden {width}": (*SINGLE, "--model.hidden", str(width)),
         f"dropout {dropout:g}": (*SINGLE, "--model.dropout", str(dropout)),
         f"averaged, dropout {dropout:g}": (*SINGLE, *AVERAGED, "--model.dropout", str(dropout)),
+        "shuffled": (*SINGLE, *SHUFFLED),
         "cosine": (*SINGLE, *COSINE),
         "faster": (*SINGLE, "--optim.lr", "0.005"),
         "decay 0.9": (*SINGLE, *LATE),
@@ -77,6 +80,7 @@ def _counting() -> dict[str, Options]:
     do, and errs twice as much."""
     return {
         "as published": GROUP,
+        "shuffled": (*GROUP, *SHUFFLED),
         "relabelled": COUNTING,
         "relabelled, renumbered": (*COUNTING, *MEANS),
         "relabelled, weight decay": (*COUNTING, *DECAY),
