@@ -57,6 +57,8 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=1000, help="training graphs (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=10, help="passes over them (default: %(default)s)")
     args = parser.parse_args()
+    if min(args.graphs, args.epochs) < 1:
+        parser.error(f"--graphs and --epochs must be at least 1, got {args.graphs} and {args.epochs}")
     run(erdos_renyi(args.graphs, seed=0), erdos_renyi(500, seed=1), args.epochs, plain=args.plain)
 
 

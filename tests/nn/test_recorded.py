@@ -92,7 +92,7 @@ def train(call, network, accumulate=1, precision=None):
     return losses
 
 
-def network(**options):
+def small_network(**options):
     torch.manual_seed(1)
     return PGGNN(10, 16, 1, 2, level="node", **options).cuda()
 
@@ -101,7 +101,7 @@ def network(**options):
 @pytest.mark.parametrize("accumulate", [1, 2])
 @pytest.mark.parametrize("precision", [None, torch.bfloat16])
 def test_recorded_steps_are_steps(accumulate, precision):
-    plain, other = network(), network()
+    plain, other = small_network(), small_network()
     recorded = Recorded(other)
     expected = train(plain, plain, accumulate, precision)
     losses = train(recorded, other, accumulate, precision)
@@ -114,7 +114,7 @@ def test_recorded_steps_are_steps(accumulate, precision):
 
 @on_gpu
 def test_answers_stay_and_a_batch_that_fits_is_not_recorded_again():
-    model, graphs = network(), erdos_renyi(4)
+    model, graphs = small_network(), erdos_renyi(4)
     one, other = (Batch.from_data_list(part).to("cuda") for part in (graphs, graphs[2:0:-1]))
     recorded = Recorded(model)
     first = recorded(one.x, one.edge_index)
@@ -133,7 +133,7 @@ def test_answers_stay_and_a_batch_that_fits_is_not_recorded_again():
 def test_gradients_reach_what_the_features_were_made_of():
     batch = batches(1)[0]
     embedding = torch.nn.Linear(10, 10).cuda()
-    model = network()
+    model = small_network()
     gradients = []
     for call in (model, Recorded(model)):
         out = call(embedding(batch.x), batch.edge_index)
@@ -144,7 +144,7 @@ def test_gradients_reach_what_the_features_were_made_of():
 
 @on_gpu
 def test_a_change_of_circumstances_is_seen():
-    batch, model = batches(1)[0], network(dropout=0.5, numbering="random")
+    batch, model = batches(1)[0], small_network(dropout=0.5, numbering="random")
     recorded = Recorded(model)
     one, other = (recorded(batch.x, batch.edge_index).detach() for _ in range(2))
     assert not torch.equal(one, other), "random numbers are new each time"
@@ -167,7 +167,7 @@ def test_a_change_of_circumstances_is_seen():
 
 @on_gpu
 def test_what_cannot_be_recorded_is_said():
-    batch, model = batches(1)[0], network(structure=1)
+    batch, model = batches(1)[0], small_network(structure=1)
     with pytest.warns(UserWarning, match="structural bits"):
         recorded = Recorded(model)(batch.x, batch.edge_index)
     torch.testing.assert_close(recorded, model(batch.x, batch.edge_index))

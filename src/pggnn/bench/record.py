@@ -11,7 +11,7 @@ from pggnn.files import replacing
 Record = dict[str, dict[str, dict[str, float]]]
 PARTS = {
     "layer": "one aggregation over 262,144 sequences of degree 8, beside cuDNN, the reference and plain products",
-    "step": "a training step of ER counting: eager, PyG's GIN, as a CUDA graph, and as the training engine plays it",
+    "step": "a training step of ER counting: eager, PyG's GIN, by Recorded, as a CUDA graph, by the training engine",
     "epochs": "training epochs of ZINC and MNIST by the engine, beside PyG's GIN",
     "collab": "training batches of 32 COLLAB graphs with the whole group",
     "linear": "time against work from 10^4 to 10^9 steps, and a hub of degree 100,000",

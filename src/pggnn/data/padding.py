@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pggnn.data.storage import Storage
 from pggnn.groups import order
-from pggnn.plan import Plan, RoomyPlan
+from pggnn.plan import Plan, RoomyPlan, profile_of
 
 SIMULATED = 1000
 """Batches that are drawn to see how many nodes of each degree a batch may have."""
@@ -91,8 +91,7 @@ class Padding:
     @property
     def profile(self) -> Tensor:
         """:attr:`pggnn.plan.Plan.profile` of every batch."""
-        table = np.stack([self.degrees, self.most], axis=1)[::-1]
-        return torch.from_numpy(np.ascontiguousarray(table[table[:, 1] > 0].astype(np.int64)))
+        return profile_of(self.degrees, self.most)
 
     def extend(self, chosen: Sequence[Tensor]) -> bool:
         """Makes room for these batches; returns whether there was not enough."""

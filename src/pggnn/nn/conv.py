@@ -166,6 +166,7 @@ class SequenceConv(MessagePassing):
         return Plan.build(edge_index, num_nodes, self.flow)
 
     def check(self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor) -> None:
+        """Refuses what does not fit the layer or the plan, and says what would."""
         for name, tensor, nodes, channels in (
             ("neighbours", neighbor_x, plan.num_neighbors, self.rnn.input_size),
             ("centre nodes", center_x, plan.num_nodes, self.lin_root.in_channels if self.lin_root else -1),

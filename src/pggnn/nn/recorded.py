@@ -21,7 +21,7 @@ from pggnn.groups import order
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.model import Network
 from pggnn.ops import HAS_TRITON
-from pggnn.plan import Plan, RoomyPlan
+from pggnn.plan import Plan, RoomyPlan, profile_of
 
 SPARE = 1.25
 """Times what a batch needs that room is made for: a larger one may come yet."""
@@ -83,17 +83,20 @@ class Room:
         return int(self.at_least[1:].sum())
 
     @property
+    def exactly(self) -> np.ndarray:
+        """``[D]`` nodes of degree 0, of 1 …"""
+        return self.at_least - np.append(self.at_least[1:], 0)
+
+    @property
     def steps(self) -> int:
         """Steps of the sequences of the whole group."""
-        n, nodes = np.arange(len(self.at_least)), self.at_least - np.append(self.at_least[1:], 0)
-        return int((order(n) * (n + 2)) @ nodes)
+        n = np.arange(len(self.at_least))
+        return int((order(n) * (n + 2)) @ self.exactly)
 
     @property
     def profile(self) -> Tensor:
         """:attr:`pggnn.plan.Plan.profile` of every batch."""
-        nodes = self.at_least - np.append(self.at_least[1:], 0)
-        table = np.stack([np.arange(len(nodes)), nodes], axis=1)[::-1]
-        return torch.from_numpy(np.ascontiguousarray(table[table[:, 1] > 0]))
+        return profile_of(np.arange(len(self.at_least)), self.exactly)
 
 
 class Inputs:

@@ -16,12 +16,10 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from pggnn.data.padding import PaddedEpoch, Padding, plan_of
-from pggnn.nn.recorded import takes_room
+from pggnn.nn.recorded import WARM_UP, takes_room
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.loop import Training, Watch
 
-WARM_UP = 3
-"""Steps that are taken one by one before the recording, so that everything that is made once is there."""
 MOST_STEPS = 2**20
 """Steps of sequences up to which a padded batch is worth it whatever it holds in vain; beyond, at most a half more."""
 MOST_DERIVED = 2**28
