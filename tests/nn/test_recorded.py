@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import mse_loss
+from torch.nn.functional import cross_entropy, mse_loss
 from torch_geometric.data import Batch
 
 from pggnn.data.counting import erdos_renyi
@@ -110,6 +110,31 @@ def test_recorded_steps_are_steps(accumulate, precision):
     assert losses == pytest.approx(expected, rel=tolerance)
     for mine, theirs in zip(other.buffers(), plain.buffers(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=10 * tolerance, atol=10 * tolerance)
+
+
+@on_gpu
+def test_recorded_steps_of_whole_graphs_with_edge_features():
+    torch.manual_seed(2)
+    plain = PGGNN(10, 16, 3, 2, edge_dim=2).cuda()
+    other = PGGNN(10, 16, 3, 2, edge_dim=2).cuda()
+    other.load_state_dict(plain.state_dict())
+    losses = []
+    for network, call in ((plain, plain), (other, recorded := Recorded(other))):
+        torch.manual_seed(3)
+        optimizer = torch.optim.Adam(network.parameters(), 0.01)
+        for batch in batches(6):
+            edge_attr = torch.randn(batch.num_edges, 2, device="cuda", requires_grad=True)
+            target = torch.randint(3, (batch.num_graphs,), device="cuda")
+            out = call(batch.x, batch.edge_index, batch.batch, edge_attr, batch.num_graphs)
+            loss = cross_entropy(out, target)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append((out.detach(), edge_attr.grad))
+    assert recorded._recording is not None, "nothing was recorded"
+    for (out, gradient), (theirs, its_gradient) in zip(losses[:6], losses[6:], strict=True):
+        torch.testing.assert_close(theirs, out, rtol=1e-2, atol=1e-2)
+        torch.testing.assert_close(its_gradient, gradient, rtol=1e-2, atol=1e-3)
 
 
 @on_gpu

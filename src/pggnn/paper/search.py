@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.paper.tables import BONDS, GROUP, NESTED, SINGLE
+from pggnn.paper.tables import BONDS, GROUP, NESTED, SHUFFLED, SINGLE
 from pggnn.train.candidates import Candidate, Search, rank, write, write_config
 from pggnn.train.choice import Options
 
@@ -25,11 +25,10 @@ AVERAGED = ("--optim.average", "0.9")
 K = ("--model.orderings", "16")
 LATE, LARGE = ("--optim.factor", "0.9"), ("--optim.batch_size", "64")
 DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")
+STRONG_DECAY = ("--optim.weight_decay", "1")
 NARROW, DEEP = ("--model.hidden", "64", "--optim.lr", "0.002"), ("--model.layers", "8", "--optim.lr", "0.0005")
 SMALL, WALKS = ("--model.hidden", "32", "--optim.lr", "0.002"), ("--data.walks", "16")
 COSINE = ("--optim.schedule", "cosine", "--optim.warmup", "10")
-SHUFFLED = ("--optim.sampling", "shuffle")
-"""Each graph once in an epoch."""
 COUNTING = (
     *("--model.relabellings", "8", "--optim.schedule", "cosine", "--optim.epochs", "300", "--optim.lr", "0.002"),
     *("--optim.min_lr", "0"),
@@ -42,36 +41,49 @@ ZINC = (
 
 def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> dict[str, Options]:
     """Changes to the paper's options one at a time, in its own search space and beyond, in the cheapest mode, and what
-    helped together with the mean as readout; then the orderings."""
+    helped together with the mean as readout; then the orderings, and what helped together with these."""
+    wide, dropped = ("--model.hidden", str(width)), ("--model.dropout", str(dropout))
+    mean, over = (*SINGLE, *MEAN), (*more, "--model.reduce", "mean")
     return {
         "as published": SINGLE,
         "renumbered": (*SINGLE, *RENUMBERED),
         "renumbered, means": (*SINGLE, *MEANS),
         "renumbered, means, mean": (*SINGLE, *MEANS, *MEAN),
-        "mean": (*SINGLE, *MEAN),
+        "mean": mean,
         "averaged": (*SINGLE, *AVERAGED),
         "averaged, mean": (*SINGLE, *AVERAGED, *MEAN),
-        f"hidden {width}": (*SINGLE, "--model.hidden", str(width)),
-        f"dropout {dropout:g}": (*SINGLE, "--model.dropout", str(dropout)),
-        f"averaged, dropout {dropout:g}": (*SINGLE, *AVERAGED, "--model.dropout", str(dropout)),
+        f"hidden {width}": (*SINGLE, *wide),
+        f"hidden {width}, mean": (*mean, *wide),
+        f"dropout {dropout:g}": (*SINGLE, *dropped),
+        f"dropout {dropout:g}, mean": (*mean, *dropped),
+        f"averaged, dropout {dropout:g}": (*SINGLE, *AVERAGED, *dropped),
         "shuffled": (*SINGLE, *SHUFFLED),
+        "shuffled, mean": (*mean, *SHUFFLED),
+        "weight decay": (*SINGLE, *STRONG_DECAY),
+        "weight decay, mean": (*mean, *STRONG_DECAY),
+        "Glorot": (*SINGLE, "--model.init", "glorot"),
         "cosine": (*SINGLE, *COSINE),
         "faster": (*SINGLE, "--optim.lr", "0.005"),
         "decay 0.9": (*SINGLE, *LATE),
-        "mean, decay 0.9": (*SINGLE, *MEAN, *LATE),
+        "mean, decay 0.9": (*mean, *LATE),
         "GRU": (*SINGLE, "--model.cell", "gru"),
         "batch 64": (*SINGLE, *LARGE),
         "batch 64, mean": (*SINGLE, *LARGE, *MEAN),
-        f"batch 64, dropout {dropout:g}": (*SINGLE, *LARGE, "--model.dropout", str(dropout)),
+        f"batch 64, dropout {dropout:g}": (*SINGLE, *LARGE, *dropped),
         f"{layers} layers": (*SINGLE, "--model.layers", str(layers)),
         "walks": (*SINGLE, *WALKS),
         "walks, mean": (*SINGLE, *WALKS, *MEAN),
-        f"walks, dropout {dropout:g}": (*SINGLE, *WALKS, "--model.dropout", str(dropout)),
+        f"walks, dropout {dropout:g}": (*SINGLE, *WALKS, *dropped),
         "structure": (*SINGLE, "--model.structure", "1"),
         "more orderings": more,
         "more orderings, mean": (*more, *MEAN),
         "more orderings, renumbered": (*more, *RENUMBERED),
-        "more orderings, mean over them": (*more, "--model.reduce", "mean"),
+        "more orderings, mean over them": over,
+        "more orderings, mean over them, mean": (*over, *MEAN),
+        "more orderings, batch 64": (*more, *LARGE),
+        f"more orderings, hidden {width}": (*more, *wide),
+        f"more orderings, dropout {dropout:g}": (*more, *dropped),
+        "more orderings, weight decay": (*more, *STRONG_DECAY),
     }
 
 
@@ -80,7 +92,6 @@ def _counting() -> dict[str, Options]:
     do, and errs twice as much."""
     return {
         "as published": GROUP,
-        "shuffled": (*GROUP, *SHUFFLED),
         "relabelled": COUNTING,
         "relabelled, renumbered": (*COUNTING, *MEANS),
         "relabelled, weight decay": (*COUNTING, *DECAY),
