@@ -25,7 +25,7 @@ AVERAGED = ("--optim.average", "0.9")
 K = ("--model.orderings", "16")
 LATE, LARGE = ("--optim.factor", "0.9"), ("--optim.batch_size", "64")
 DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")
-STRONG_DECAY = ("--optim.weight_decay", "1")
+STRONG_DECAY, GLOROT = ("--optim.weight_decay", "1"), ("--model.init", "glorot")
 NARROW, DEEP = ("--model.hidden", "64", "--optim.lr", "0.002"), ("--model.layers", "8", "--optim.lr", "0.0005")
 SMALL, WALKS = ("--model.hidden", "32", "--optim.lr", "0.002"), ("--data.walks", "16")
 COSINE = ("--optim.schedule", "cosine", "--optim.warmup", "10")
@@ -61,7 +61,9 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "shuffled, mean": (*mean, *SHUFFLED),
         "weight decay": (*SINGLE, *STRONG_DECAY),
         "weight decay, mean": (*mean, *STRONG_DECAY),
-        "Glorot": (*SINGLE, "--model.init", "glorot"),
+        "Glorot": (*SINGLE, *GLOROT),
+        "Glorot, mean": (*mean, *GLOROT),
+        f"Glorot, dropout {dropout:g}": (*SINGLE, *GLOROT, *dropped),
         "cosine": (*SINGLE, *COSINE),
         "faster": (*SINGLE, "--optim.lr", "0.005"),
         "decay 0.9": (*SINGLE, *LATE),
@@ -84,6 +86,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         f"more orderings, hidden {width}": (*more, *wide),
         f"more orderings, dropout {dropout:g}": (*more, *dropped),
         "more orderings, weight decay": (*more, *STRONG_DECAY),
+        "more orderings, Glorot": (*more, *GLOROT),
     }
 
 
