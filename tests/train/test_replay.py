@@ -153,6 +153,7 @@ EVERY = [
     {"name": "gcn", "weighting": "mean", "scores": "last"},
     *({"name": "rp", "beside": beside} for beside in ("rows", "nothing")),
     {"name": "sage", "replace": True},
+    {"committee": 2},
 ]
 
 
@@ -199,11 +200,12 @@ def test_a_step_asks_the_device_nothing(options, storage, tmp_path, monkeypatch)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, "committee"])
 def test_recorded_training_is_training(name, tmp_path):
     torch.use_deterministic_algorithms(False)
     storage = Storage(Graphs.of(Counting("er", seed=0, graphs=60)), "cuda")
-    trainings = [begin(storage, tmp_path, "cuda", "32", record, name=name) for record in (False, True)]
+    options = {"committee": 2} if name == "committee" else {"name": name}
+    trainings = [begin(storage, tmp_path, "cuda", "32", record, **options) for record in (False, True)]
     assert trainings[0]._replay is None
     losses = [fit(training, 5) for training in trainings]
     replay = trainings[1]._replay

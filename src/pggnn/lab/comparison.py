@@ -25,7 +25,7 @@ from pggnn.nn.model import Network
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
-from pggnn.train.models import allot_workspace, build
+from pggnn.train.models import allot_workspace, build_network
 
 THRESHOLD = 72.34
 """31 · 16 / 16 · F(16, 16) at 5 %. Their program compares it with T² / 32, which asks far more of a network, both to
@@ -150,7 +150,7 @@ def fresh_network(protocol: Protocol, steps: int = 1) -> Network:
     """What is trained on a pair whose batches have so many steps in one numbering."""
     numberings = max(1, min(protocol.model.numberings, protocol.most_steps // steps))
     model = replace(protocol.model, numberings=numberings)
-    return build(model, Schema("graph", "regression", protocol.outputs, 1))
+    return build_network(model, Schema("graph", "regression", protocol.outputs, 1))
 
 
 def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> Outcome:

@@ -21,7 +21,8 @@ from pggnn.train.config import Config
 
 def check(config: Config) -> None:
     """Refuses what their scripts do not have."""
-    for key, needed in (("model.name", "pggnn"), ("model.init", "torch"), ("optim.sampling", "draws")):
+    scripts = {"model.name": "pggnn", "model.init": "torch", "model.committee": 1, "optim.sampling": "draws"}
+    for key, needed in scripts.items():
         part, name = key.split(".")
         given = getattr(getattr(config, part), name)
         if given != needed:

@@ -45,6 +45,8 @@ class ModelConfig:
     """Which layers are scored: all, the input included, or the last alone."""
     edge_features: bool = False
     """Whether the network reads the edges' features."""
+    committee: int = 1
+    """So many networks of this kind, each trained for itself from a start of its own, whose answers are averaged."""
     init: Literal["glorot", "torch", "tally"] = "glorot"
     """How the weights start: as the paper's appendix says; uniform within ±1/√width, as its authors' code has it; or
     with LSTMs that sum up what they are told, and all else as before (:func:`pggnn.nn.init.tally_init`)."""
@@ -172,10 +174,10 @@ class RunConfig:
 
 
 LEAST = {
-    "data.walks": 0, "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.orderings": 1,
-    "model.rnn_layers": 1, "model.max_degree": 1, "model.structure": 0, "model.numberings": 1, "model.relabellings": 0,
-    "model.renumberings": 0, "optim.batch_size": 1, "optim.steps": 1, "optim.epochs": 1, "optim.patience": 0,
-    "optim.every": 1, "optim.warmup": 0, "protocol.folds": 2, "run.jobs": 0, "run.threads": 0,
+    "data.walks": 0, "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.committee": 1,
+    "model.orderings": 1, "model.rnn_layers": 1, "model.max_degree": 1, "model.structure": 0, "model.numberings": 1,
+    "model.relabellings": 0, "model.renumberings": 0, "optim.batch_size": 1, "optim.steps": 1, "optim.epochs": 1,
+    "optim.patience": 0, "optim.every": 1, "optim.warmup": 0, "protocol.folds": 2, "run.jobs": 0, "run.threads": 0,
 }  # fmt: skip
 """Smallest value of each whole number."""
 Range = tuple[str, Callable[[float], bool]]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import torch
 from lightning.fabric import Fabric
@@ -17,6 +17,7 @@ from torch_geometric.data import Batch
 
 from pggnn.data.batches import Batches
 from pggnn.data.storage import Storage
+from pggnn.nn.model import Network
 from pggnn.seeds import derived_seed
 from pggnn.train import authors, checkpoint
 from pggnn.train.checkpoint import Checkpoint
@@ -76,7 +77,7 @@ class Training:
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
         if config.protocol.random == "authors":
-            authors.start(self.network, seed)
+            authors.start(cast(Network, self.network), seed)
         allot_workspace(self.network, fabric.device)
         share_norms(self.network)
         scorer = Scorer(self.network, config.model.edge_features)

@@ -1,7 +1,7 @@
 """Networks from their config and the schema of the data."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -32,8 +32,32 @@ STARTS = {"torch": torch_init, "tally": tally_init}
 """Other starts than the layers' own, which is Glorot's."""
 
 
-def build(config: ModelConfig, schema: Schema) -> Network:
-    """The network that the config describes, for graphs of this schema."""
+class Committee(torch.nn.Module):
+    """Several networks that are asked the same; called as each of them."""
+
+    def __init__(self, networks: Sequence[Network]) -> None:
+        super().__init__()
+        self.networks = torch.nn.ModuleList(networks)
+
+    @property
+    def convs(self) -> list[torch.nn.Module]:
+        """The aggregations of all."""
+        return [conv for network in self.networks for conv in cast(Network, network).convs]
+
+    def forward(self, *args: Any) -> Tensor:
+        """The scores of each, ``[M, N, C]``: :class:`~pggnn.train.task.Task` has each learn, and averages answers."""
+        return torch.stack([network(*args) for network in self.networks])
+
+
+def build(config: ModelConfig, schema: Schema) -> Network | Committee:
+    """The network that the config describes, for graphs of this schema, or the committee of such."""
+    if config.committee > 1:
+        return Committee([build_network(config, schema) for _ in range(config.committee)])
+    return build_network(config, schema)
+
+
+def build_network(config: ModelConfig, schema: Schema) -> Network:
+    """One network as the config describes it, whatever the committee."""
     if config.edge_features and not schema.edge_dim:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
     names = OWN.get(config.name, [])
@@ -56,7 +80,7 @@ def build(config: ModelConfig, schema: Schema) -> Network:
     return network.apply(STARTS[config.init]) if config.init in STARTS else network
 
 
-def allot_workspace(network: Network, device: torch.device) -> None:
+def allot_workspace(network: Network | Committee, device: torch.device) -> None:
     """Lets each layer keep one part in :data:`~pggnn.ops.SHARES` of a GPU's memory for its states."""
     for conv in network.convs:
         if isinstance(conv, SequenceConv) and device.type == "cuda":
@@ -66,12 +90,12 @@ def allot_workspace(network: Network, device: torch.device) -> None:
 class Scorer(torch.nn.Module):
     """A network that takes batches; nodes without features all have the feature 1."""
 
-    def __init__(self, network: Network, edge_features: bool = False) -> None:
+    def __init__(self, network: Network | Committee, edge_features: bool = False) -> None:
         super().__init__()
         self.network, self.edge_features = network, edge_features
 
     def forward(self, batch: Batch) -> Tensor:
-        """The network's scores, for each graph or node."""
+        """The network's scores, for each graph or node, or those of each in a committee."""
         dtype = next(self.network.parameters()).dtype
         x = batch.x.to(dtype) if "x" in batch else torch.ones(batch.num_nodes, 1, dtype=dtype, device=batch.ptr.device)
         edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None

@@ -61,7 +61,10 @@ class Task:
         return y.float().view(-1, self.schema.out_channels)
 
     def loss(self, scores: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
-        """Sum of the loss over the targets that count; the mean over columns where there are several."""
+        """Sum of the loss over the targets that count; the mean over columns where there are several, and over the
+        networks of a committee, each of which learns as if it were alone."""
+        if scores.dim() == 3:
+            return torch.stack([self.loss(one, targets, counts) for one in scores]).mean()
         name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name
         columns = 1 if self.kind == "classification" else self.schema.out_channels
         scores = _wide(scores)
@@ -95,7 +98,9 @@ class Task:
         return targets.long() if self.kind == "multilabel" else targets
 
     def outputs(self, scores: Tensor) -> Tensor:
-        """Scores as answers that can be averaged over models: probabilities, or values."""
+        """Scores as answers that can be averaged over models: probabilities, or values. A committee's are averaged."""
+        if scores.dim() == 3:
+            return self.outputs(scores.flatten(0, 1)).view(scores.shape).mean(0)
         if self.kind == "classification":
             return torch.softmax(_wide(scores), dim=-1)
         return torch.sigmoid(_wide(scores)) if self.kind == "multilabel" else _wide(scores)
