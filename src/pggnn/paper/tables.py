@@ -135,7 +135,9 @@ TABLES: dict[str, Table] = {
             "PG-GNN (K = 4)": Row(("--model.orderings", "4"), columns=LARGE, note=K_NOTE),
             "PG-GNN (K = 16)": Row(("--model.orderings", "16"), columns=LARGE, note=K_NOTE),
             "PG-GNN (best)": Row(config=BEST, quick=False, note=TU_BEST_NOTE),
-            "PG-GNN (best, committee)": Row(COMMITTEE, columns=NOT_COLLAB, config=BEST, quick=False, note=COMMITTEE_NOTE),
+            "PG-GNN (best, committee)": Row(
+                COMMITTEE, columns=NOT_COLLAB, config=BEST, quick=False, note=COMMITTEE_NOTE
+            ),
             "GIN": Row(TU_GIN, "GIN"),
             "PG-GNN (group, nested)": Row((*GROUP, *NESTED), None, NOT_COLLAB, quick=False, note=NESTED_NOTE),
             "PG-GNN (single, nested)": Row((*SINGLE, *NESTED), None, quick=False, note=NESTED_NOTE),
