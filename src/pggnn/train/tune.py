@@ -83,6 +83,7 @@ def changes(config: Config, schema: Schema) -> dict[str, Options]:
         "twice as wide": ("--model.hidden", str(2 * model.hidden)),
         "cosine": ("--optim.schedule", "cosine") if config.optim.schedule != "cosine" else None,
         "averaged": ("--optim.average", "0.9") if config.optim.average == 0 else None,
+        "committee": ("--model.committee", "3") if model.committee == 1 else None,
         CONTROL: ("--model.name", "gin"),
     }
     return {name: options for name, options in found.items() if options is not None}
