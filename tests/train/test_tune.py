@@ -13,7 +13,7 @@ from pggnn.nn import PGGNN
 from pggnn.train import log, run
 from pggnn.train import tune as module
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig
-from pggnn.train.models import build
+from pggnn.train.models import Committee, build
 from pggnn.train.options import load, parse
 from pggnn.train.tune import changes, tune
 
@@ -85,8 +85,11 @@ def test_candidates_are_those_of_the_docs_unless_the_options_say_so_already():
     named = {name for entry in listed for name in entry.split("`, or `")}
     settled = (
         DataConfig("mine.jsonl", walks=8),
-        ModelConfig(orderings="single", readout="mean", dropout=0.1, structure=1, renumberings=4, edge_features=True),
-    )
+        ModelConfig(
+            orderings="single", readout="mean", dropout=0.1, structure=1, renumberings=4, edge_features=True,
+            committee=2,
+        ),
+    )  # fmt: skip
     second = changes(Config(*settled, OptimConfig(average=0.5)), schema)
     assert named | {"as given"} == first.keys() | second.keys()
     assert second.keys() == {"as given", "whole group", "sum", "twice as wide", "cosine", "GIN"}
@@ -99,5 +102,6 @@ def test_every_candidate_is_a_network(aggregation):
     schema = Schema("graph", "classification", features=3, edge_features=2, classes=(0, 1))
     found = changes(parse(given)[0], schema)
     networks = {name: build(parse([*given, *options])[0].model, schema) for name, options in found.items()}
-    assert {name: type(network) for name, network in networks.items()} == dict.fromkeys(found, PGGNN) | {"GIN": GIN}
+    others = {"GIN": GIN, "committee": Committee}
+    assert {name: type(network) for name, network in networks.items()} == dict.fromkeys(found, PGGNN) | others
     assert all(name in found for name in ("structure", "single ordering")) == (aggregation == "arrangements")
