@@ -128,3 +128,22 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path):
     with pytest.raises(ValueError, match="graph 1 cannot be written: it is in none of the splits"):
         save_jsonl([good, good], tmp_path / "new.jsonl", {"train": [0]})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "target", [lambda i: i, bool, lambda i: [i], lambda i: torch.tensor([[i]]), lambda i: torch.tensor([[i]]).numpy()]
+)
+def test_whole_targets_of_any_form_are_classes(target, tmp_path):
+    edges = torch.tensor([[0, 1], [1, 0]])
+    graphs = [Data(edge_index=edges, num_nodes=2, y=target(i % 2)) for i in range(4)]
+    loaded = load_jsonl(save_jsonl(graphs, tmp_path / "graphs.jsonl"))
+    assert (loaded.schema.level, loaded.schema.task) == ("graph", "classification")
+    assert [int(graph.y) for graph in loaded] == [0, 1, 0, 1]
+    with pytest.raises(ValueError, match="graph 4 cannot be written: y must be a tensor, or numbers, got 'ring'"):
+        save_jsonl([*graphs, Data(edge_index=edges, num_nodes=2, y="ring")], tmp_path / "other.jsonl")
+
+
+def test_whole_targets_of_nodes_are_classes_in_a_column_too(tmp_path):
+    graph = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2, y=torch.tensor([[1], [0]]))
+    schema = load_jsonl(save_jsonl([graph], tmp_path / "graphs.jsonl")).schema
+    assert (schema.level, schema.task) == ("node", "classification")

@@ -254,6 +254,7 @@ def test_bad_arguments_are_refused(kwargs, message):
         (torch.randn(3, 5), None, ValueError, r"neighbours must have shape \[3, 4\], got \[3, 5\]"),
         (torch.randn(3), None, ValueError, r"got \[3\]"),
         (torch.ones(3, 4, dtype=torch.long), None, TypeError, "must be floating-point"),
+        (torch.randn(3, 4).double(), None, TypeError, "neighbours are torch.float64, but the layer's weights torch.fl"),
         (torch.randn(3, 4), torch.randn(2, 1), ValueError, "without edge_dim"),
         ((torch.randn(3, 4), None), None, ValueError, "centre nodes are missing"),
         ("features", None, TypeError, "a tensor or a pair of tensors, got str"),

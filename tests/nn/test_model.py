@@ -160,6 +160,11 @@ def test_bad_arguments_are_refused(kwargs, message):
         PGGNN(4, 6, 2, **kwargs)
 
 
+def test_a_batch_vector_of_other_nodes_is_refused():
+    with pytest.raises(ValueError, match=r"batch must have the shape \[3\] of the nodes, got \[2\]"):
+        PGGNN(4, 6, 2)(torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]), torch.zeros(2, dtype=torch.long))
+
+
 def test_weights_that_start_as_pytorchs():
     network = PGGNN(3, 100, 2, num_layers=2).apply(torch_init)
     for name, parameter in (*network.convs[1].rnn.named_parameters(), ("score", network.scores[1].weight)):

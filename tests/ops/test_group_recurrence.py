@@ -183,14 +183,24 @@ def test_memory_is_recycled_only_when_free():
     assert sum(buffer.nbytes for buffer in pool.buffers) <= MOST_BYTES
 
 
-def test_a_second_derivative_is_refused():
+def test_memory_of_inference_mode_can_be_written_to_after_it():
+    torch.use_deterministic_algorithms(False)
+    pool, like = Pool(), torch.empty(0)
+    with torch.inference_mode():
+        address = pool.take(1000, like).fill_(1).data_ptr()
+    again = pool.take(1000, like).fill_(2)
+    assert again.data_ptr() == address and not again.is_inference()
+
+
+@pytest.mark.parametrize("summed", [torch.square, torch.clone])
+def test_a_second_derivative_is_refused(summed):
     plan = Plan.build(random_graph(DEGREES), len(DEGREES))
     rnn = Recurrence(3, HIDDEN, 1, "lstm").double()
     x = torch.randn(len(DEGREES), 3).double().requires_grad_()
     out = group_recurrence(rnn(x), rnn.recurrent_weights, plan, reading=Reading(), cell="lstm")
-    (gradient,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+    (gradient,) = torch.autograd.grad(summed(out).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
+        gradient.square().sum().backward()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")

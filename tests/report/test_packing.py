@@ -74,13 +74,22 @@ def test_unfinished_runs_are_taken_when_asked_for(copied, tmp_path, capsys):
 def test_nothing_is_lost(trained, copied, tmp_path, monkeypatch):
     folder = copied("er")
     before = contents(folder)
-    with pytest.raises(ValueError, match="holds a run that is not compact and would be lost"):
+    with pytest.raises(ValueError, match="is no part of a compact run and would be lost"):
         pack(trained["er"], folder)
     with pytest.raises(ValueError, match="from which runs are packed"):
         pack(folder.parent, folder.parent / "packed")
     assert contents(folder) == before
     pack(trained["er"], tmp_path / "packed" / "er")
     kept = contents(tmp_path / "packed")
+    for place in (tmp_path / "packed", tmp_path / "packed" / "er" / "config.yaml"):
+        with pytest.raises(ValueError, match="choose another place"):
+            pack(trained["er"], place)
+    own = tmp_path / "packed" / "er" / "seed0" / "notes.txt"
+    own.write_text("mine")
+    with pytest.raises(ValueError, match=r"notes\.txt is no part of a compact run and would be lost"):
+        pack(trained["er"], tmp_path / "packed" / "er")
+    own.unlink()
+    assert contents(tmp_path / "packed") == kept
 
     def fail(*_):
         raise OSError("no space left")

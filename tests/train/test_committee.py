@@ -10,14 +10,15 @@ from pggnn.data.batches import Batches
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage
-from pggnn.train import loop
+from pggnn.train import log, loop
 from pggnn.train.config import ModelConfig
 from pggnn.train.models import build
 from pggnn.train.predict import Trained, device
 from pggnn.train.task import Task
 
 
-def test_each_network_learns_as_if_it_were_alone(small, fit, monkeypatch):
+@pytest.mark.parametrize("clip", [None, 0.1])
+def test_each_network_learns_as_if_it_were_alone(clip, small, fit, monkeypatch, tmp_path):
     torch.manual_seed(1)
     committee = build(
         ModelConfig(hidden=4, layers=2, rnn_layers=1, committee=2), Schema("node", "regression", features=10)
@@ -33,23 +34,26 @@ def test_each_network_learns_as_if_it_were_alone(small, fit, monkeypatch):
 
     monkeypatch.setattr(loop, "build", prepared)
     for folder, networks in (("together", 2), ("first", 1), ("second", 1)):
-        fit(small(folder, model_committee=networks, optim_schedule="constant"))
+        fit(small(folder, model_committee=networks, optim_schedule="constant", optim_clip=clip))
+    logs = [log.read(tmp_path / folder / "seed0") for folder in ("together", "first", "second")]
+    for ours, *theirs in zip(*logs, strict=True):
+        assert ours["loss"] == pytest.approx(sum(record["loss"] for record in theirs) / 2, rel=1e-5)
     together, *alone = trained
     assert not torch.equal(*(next(network.parameters()) for network in alone)), "both started alike"
     for mine, its in zip(together.networks, alone, strict=True):
         for name, value in its.state_dict().items():
-            torch.testing.assert_close(mine.state_dict()[name], value, rtol=1e-3, atol=1e-5, msg=name)
+            torch.testing.assert_close(mine.state_dict()[name], value, rtol=1e-5, atol=1e-6, msg=name)
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression", "multilabel"])
-def test_loss_and_answers_are_means(kind):
+def test_the_loss_is_a_sum_and_answers_are_means(kind):
     task = Task(Schema("graph", kind, 3, classes=("a", "b", "c")))
     scores, counts = torch.randn(4, 5, 3), torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0])
     targets = torch.randint(3, (5,)) if kind == "classification" else torch.randint(2, (5, 3)).float()
     torch.testing.assert_close(task.outputs(scores), torch.stack([task.outputs(one) for one in scores]).mean(0))
     for given in ((), (counts,)):
         each = [float(task.loss(one, targets, *given)) for one in scores]
-        assert float(task.loss(scores, targets, *given)) == pytest.approx(sum(each) / 4)
+        assert float(task.loss(scores, targets, *given)) == pytest.approx(sum(each))
 
 
 def test_cut_off_and_gone_on_with(small, fit, assert_same):

@@ -89,8 +89,8 @@ def test_folders_that_cannot_be_used(refused, tmp_path):
     assert "is not empty and holds no run" in refused("train", *ER, "--run.out", tmp_path / "full")
     assert os.listdir(tmp_path / "full") == [".hidden"]
     (tmp_path / "file").touch()
-    for place in (tmp_path / "file", tmp_path / "file" / "run"):
-        assert "file" in refused("train", *ER, "--run.out", place)
+    assert "file is a file: choose another folder by --run.out" in refused("train", *ER, "--run.out", tmp_path / "file")
+    assert "Not a directory" in refused("train", *ER, "--run.out", tmp_path / "file" / "run")
     for place in ("/proc/nothing/run", "/dev/null/run"):
         assert place in refused("train", *ER, "--run.out", place)
 
@@ -217,6 +217,14 @@ def test_evaluate_and_predict_without_a_run(small, fit, refused, tmp_path):
     config = small(optim_epochs=1)
     fit(config)
     assert "must end in .csv or .jsonl" in refused("predict", config.folder, "ER", "--out", tmp_path / "a.txt")
+
+
+def test_a_training_is_found_from_within(small, fit, monkeypatch, capsys):
+    config = small(optim_epochs=1)
+    fit(config)
+    monkeypatch.chdir(config.folder / "seed0")
+    assert main(["evaluate", "."]) == 0
+    assert "MAE" in capsys.readouterr().out
 
 
 def test_evaluation_on_graphs_that_do_not_fit(small, fit, refused, classes, tmp_path):

@@ -218,6 +218,8 @@ def test_resume_from_the_command_line(small, fit, capsys):
     assert "holds a run already: go on with --resume, or choose another folder by --run.out" in capsys.readouterr().err
     assert main([*words, "--resume", "--optim.epochs", "4"]) == 0
     assert len(log.read(config.folder / "seed0")) == 4
+    assert main([*words, "--resume", "--optim.epochs", "3"]) == 2
+    assert "trained for 4 epochs, which cannot be taken back: optim.epochs must be 4 or more" in capsys.readouterr().err
     assert main([*words, "--resume", "--model.hidden", "5"]) == 2
     assert "holds a run with other options: model.hidden: 5, not 4" in capsys.readouterr().err
 

@@ -74,8 +74,8 @@ def _gather(graphs: list[Data]) -> Graphs:
     )
     found: dict[str, list[Tensor]] = {}
     for name in ("x", "edge_attr", "y"):
-        given = [graph.get(name) for graph in graphs]
-        values = [value if value.dim() else value.reshape(1) for value in given if isinstance(value, Tensor)]
+        given = [_tensor(graph.get(name), f"graph {i} cannot be written: {name}") for i, graph in enumerate(graphs)]
+        values = [value if value.dim() else value.reshape(1) for value in given if value is not None]
         if values and len(values) < len(graphs):
             raise ValueError(f"the graphs cannot be written: {len(values)} of {len(graphs)} have {name}")
         if values:
@@ -95,6 +95,16 @@ def _gather(graphs: list[Data]) -> Graphs:
         (graph_level if by_graph.all() else node)["y"] = torch.cat(found["y"])
     edge_index = torch.cat([torch.empty(2, 0, dtype=torch.long), *(graph.edge_index.long() for graph in graphs)], dim=1)
     return Graphs(nodes, edges, edge_index, node, edge, graph_level)
+
+
+def _tensor(value: Any, what: str) -> Tensor | None:
+    """What a graph has as a tensor: it may also be a number, or several."""
+    if value is None or isinstance(value, Tensor):
+        return value
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"{what} must be a tensor, or numbers, got {value!r}") from None
 
 
 def _entries(graphs: Graphs, schema: Schema | None) -> Iterator[dict[str, Any]]:
@@ -137,6 +147,8 @@ def _columns(value: Tensor | None, features: str, labels: str, known: tuple[int,
 
 
 def _targets(y: Tensor, schema: Schema | None) -> Column:
+    if schema is None and not y.is_floating_point() and y.numel() == len(y):
+        y = y.flatten()
     whole = schema is not None and schema.task == "multilabel"
     return _column(y.long() if whole else y.flatten(1) if y.dim() > 1 else y, schema.classes if schema else ())
 

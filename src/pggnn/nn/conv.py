@@ -178,6 +178,12 @@ class SequenceConv(MessagePassing):
                 raise ValueError(f"features of the {name} must have shape {wanted}, got {list(tensor.shape)}")
             if not tensor.is_floating_point():
                 raise TypeError(f"features of the {name} must be floating-point, got {tensor.dtype}; use .float()")
+            weights = next(self.parameters()).dtype
+            if tensor.dtype != weights and not torch.is_autocast_enabled(tensor.device.type):
+                raise TypeError(
+                    f"features of the {name} are {tensor.dtype}, but the layer's weights {weights}; "
+                    "turn one of them into the other's type, or use torch.autocast"
+                )
         if self.structure > 0 and neighbor_x is not center_x:
             raise ValueError(
                 "structure asks which neighbours are neighbours of each other, so they must be the nodes of x, got "

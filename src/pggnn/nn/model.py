@@ -13,7 +13,7 @@ from torch_geometric.typing import OptTensor
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import RowNorm, counting
-from pggnn.nn.readout import READOUTS, read_out
+from pggnn.nn.readout import READOUTS, check_batch, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.ops.operator import without_autocast
 from pggnn.plan import Plan
@@ -97,6 +97,7 @@ class Network(torch.nn.Module):
             batch_size: Number of graphs, where it is known: saves a host synchronisation.
             real: Which nodes batch normalisation is to take its statistics from; all by default.
         """
+        check_batch(batch, x)
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
         states = [x]
         with counting(self, real):

@@ -31,5 +31,11 @@ def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Ten
     return (total / nodes.clamp(min=1)).to(x.dtype)
 
 
+def check_batch(batch: OptTensor, x: Tensor) -> None:
+    """Refuses a batch vector that is not one of these nodes. What is in it stays unseen: a GPU would have to wait."""
+    if batch is not None and batch.shape != x.shape[:1]:
+        raise ValueError(f"batch must have the shape {list(x.shape[:1])} of the nodes, got {list(batch.shape)}")
+
+
 def _has_kernel(x: Tensor) -> bool:
     return HAS_TRITON and x.is_cuda and x.dtype != torch.double and not torch.compiler.is_compiling()

@@ -12,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 from torch_geometric.typing import OptTensor
@@ -20,7 +19,9 @@ from torch_geometric.typing import OptTensor
 from pggnn.groups import order
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.model import Network
+from pggnn.nn.readout import check_batch
 from pggnn.ops import HAS_TRITON
+from pggnn.ops.operator import Gradients, differentiable_once
 from pggnn.plan import Plan, RoomyPlan, profile_of
 
 SPARE = 1.25
@@ -208,8 +209,8 @@ class _Played(torch.autograd.Function):
         return recording.output[:rows].clone()
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[OptTensor, ...]:
+    @differentiable_once
+    def backward(ctx: Any, gradient: Tensor) -> Gradients:
         recording = ctx.recording
         if recording.number != ctx.number:
             raise RuntimeError(
@@ -276,8 +277,7 @@ class Recorded:
         if not self._is_recorded(x, edge_attr) or needed.steps > MOST_STEPS:
             return cast(Tensor, network(x, plan, batch, edge_attr, batch_size))
         cast(SequenceConv, network.convs[0]).check(plan, x, x, edge_attr)
-        if batch is not None and batch.shape != x.shape[:1]:
-            raise ValueError(f"batch must have the shape {list(x.shape[:1])} of the nodes, got {list(batch.shape)}")
+        check_batch(batch, x)
         rows = plan.num_nodes if network.level == "node" else needed.graphs
         with torch.cuda.device(x.device):
             if self._recording is None or not self._recording.inputs.room.holds(needed):

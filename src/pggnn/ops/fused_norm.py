@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from pggnn.ops.operator import Gradients, differentiable_once
 from pggnn.ops.triton_norm import normalise, normalise_back
 
 CHANNELS = 8
@@ -30,8 +30,8 @@ class RowNormalisation(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+    @differentiable_once
+    def backward(ctx: Any, d_out: Tensor) -> Gradients:
         x, real, weight, statistics = ctx.saved_tensors
         d_x, d_weight, d_bias = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(weight)
         normalise_back[grid(x)](

@@ -28,7 +28,8 @@ class Pool:
             ]
             if fitting:
                 return min(fitting, key=Tensor.numel)[:elements]
-            fresh = like.new_empty(elements)
+            with torch.inference_mode(False):  # or nobody could write to it once that mode has ended
+                fresh = torch.empty(elements, dtype=like.dtype)
             if fresh.nbytes <= MOST_BYTES:
                 self.buffers.append(fresh)
             self._shrink()

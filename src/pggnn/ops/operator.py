@@ -1,6 +1,7 @@
 """The operation as PyTorch knows it: an autograd function while values flow, a registered operator while a compiler or
 an exporter looks on. The registry's bookkeeping costs more than a small graph's arithmetic."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, cast
 
@@ -64,6 +65,22 @@ def without_autocast(x: Tensor) -> AbstractContextManager[object]:
     return torch.autocast(device, enabled=False) if autocasts else nullcontext()
 
 
+Gradients = tuple[Tensor | None, ...]
+
+
+def differentiable_once(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
+    """Has a second derivative refused. PyTorch's own decorator lets one through where what the gradient is made of is
+    constant, as that of a sum: but gradients depend on what was saved, too."""
+    refusing = once_differentiable(backward)
+
+    def wrapped(ctx: Any, *gradients: Tensor) -> Gradients:
+        if torch.is_grad_enabled():
+            gradients = tuple(gradient.detach().requires_grad_() for gradient in gradients)
+        return refusing(ctx, *gradients)
+
+    return wrapped
+
+
 class _Eager(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, operation: Operation, gates: Tensor, *weights: Tensor) -> Tensor:
@@ -74,8 +91,8 @@ class _Eager(torch.autograd.Function):
         return out.to(gates.dtype)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+    @differentiable_once
+    def backward(ctx: Any, d_out: Tensor) -> Gradients:
         gates, *weights = ctx.saved_tensors  # refuses weights that were changed since
         with without_autocast(gates):
             d_gates, d_weights = ctx.operation.backward(d_out, ctx.kept)

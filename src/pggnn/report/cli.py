@@ -1,6 +1,7 @@
 """``pggnn report`` and ``pggnn pack``."""
 
 import argparse
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def pack(args: argparse.Namespace) -> None:
     size = sum(file.stat().st_size for folder in packed for file in folder.rglob("*") if file.is_file())
     trainings = sum(1 for folder in packed for _ in folder.rglob("log.jsonl.xz"))
     print(f"{len(packed)} run{'s' * (len(packed) > 1)} with {trainings} trainings, {size / 1e6:.2f} MB: {args.out}")
-    print(f"A page about {'them' if len(packed) > 1 else 'it'}: pggnn report {args.out}")
+    print(f"A page about {'them' if len(packed) > 1 else 'it'}: pggnn report {shlex.quote(str(args.out))}")
 
 
 def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:

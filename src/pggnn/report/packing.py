@@ -13,9 +13,12 @@ from pggnn.files import replacing
 from pggnn.report import predictions
 from pggnn.report.runs import Run, find_runs
 from pggnn.train import log
-from pggnn.train.config import Config, save
+from pggnn.train.config import FILE, Config, save
 from pggnn.train.folder import ENVIRONMENT, SCHEMA, SUMMARY
 from pggnn.train.protocol import RESULT
+
+COMPACT = {FILE, SCHEMA, ENVIRONMENT, SUMMARY, RESULT, log.COMPACT, predictions.FILE, "report.html"}
+"""Files of a compact run, and the page about it."""
 
 
 def pack(source: Path, out: Path, unfinished: bool = False, compute: bool = True) -> tuple[list[Path], list[str]]:
@@ -33,8 +36,7 @@ def pack(source: Path, out: Path, unfinished: bool = False, compute: bool = True
         raise ValueError(f"{out} lies in {source}, from which runs are packed: choose another place")
     runs = {out / folder.relative_to(source): Run.read(folder) for folder in find_runs(source)}
     for target in runs:
-        if any(file for pattern in ("*.safetensors", log.FILE) for file in target.rglob(pattern)):
-            raise ValueError(f"{target} holds a run that is not compact and would be lost: choose another place")
+        _check_place(target)
     cut = [str(run.folder) for run in runs.values() if not run.complete]
     if cut and not unfinished:
         raise ValueError(
@@ -46,6 +48,16 @@ def pack(source: Path, out: Path, unfinished: bool = False, compute: bool = True
         reason = _pack_run(run, target, compute)
         lacks += [f"{run.folder}: {sentence}" for sentence in (*run.lacks, *([f"no answers: {reason}"] * bool(reason)))]
     return list(runs), lacks
+
+
+def _check_place(target: Path) -> None:
+    """Refuses to replace anything but a compact run."""
+    if target.exists() and not target.is_dir():
+        raise ValueError(f"{target} is a file: choose another place")
+    files = [file for file in target.rglob("*") if not file.is_dir()]
+    others = [file for file in files if file.name not in COMPACT or (file.name == FILE and file.parent != target)]
+    if others:
+        raise ValueError(f"{others[0]} is no part of a compact run and would be lost: choose another place")
 
 
 def _pack_run(run: Run, target: Path, compute: bool) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 import statistics
 import sys
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ def train(arguments: Sequence[str]) -> None:
             f"These are the test folds at epoch {', '.join(map(str, summary.epochs))}, where their mean is best, as in "
             "the paper: the choice has seen them. --protocol.kind nested chooses without."
         )
-    print(f"A page about it: pggnn report {config.folder}")
+    print(f"A page about it: {shlex.join(['pggnn', 'report', str(config.folder)])}")
 
 
 def tune(args: argparse.Namespace) -> None:
@@ -54,8 +55,9 @@ def tune(args: argparse.Namespace) -> None:
     best = out / slug(ranked[0].name)
     print((out / "tune.md").read_text())
     print(f"Best: {ranked[0].name}, {ranked[0].metric} {ranked[0]} on validation graphs. It has been trained:")
-    print(f"  pggnn evaluate {best}\n  pggnn predict {best} GRAPHS --out predictions.csv")
-    print(f"Its options: {out / BEST}\nA page about all of them: pggnn report {out}")
+    run_of_best, every = shlex.quote(str(best)), shlex.quote(str(out))
+    print(f"  pggnn evaluate {run_of_best}\n  pggnn predict {run_of_best} GRAPHS --out predictions.csv")
+    print(f"Its options: {out / BEST}\nA page about all of them: pggnn report {every}")
     if ranked[0].trainings == 1:
         print("What small differences are worth, more seeds tell: --protocol.seeds [0,1,2]")
 

@@ -17,7 +17,7 @@ import torch_geometric
 import pggnn
 from pggnn.data.schema import Schema
 from pggnn.files import replacing, unfinished
-from pggnn.train import protocol
+from pggnn.train import log, protocol
 from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.options import load
 from pggnn.train.protocol import Member, Summary
@@ -36,6 +36,8 @@ PATIENCE = 20.0
 def prepare(config: Config, schema: Schema, resume: str | None) -> None:
     """Makes the folder of a new run, or checks that the one there is this run."""
     folder = config.folder
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: choose another folder by --run.out")
     kept = any(file for name in ("*.safetensors", protocol.RESULT) for file in folder.glob(f"**/{name}"))
     if (folder / FILE).exists() and not kept:  # nothing is lost if it begins anew, unless it has just begun
         for lock in folder.glob("**/lock"):
@@ -50,6 +52,12 @@ def prepare(config: Config, schema: Schema, resume: str | None) -> None:
         changed = difference(config, load(folder), tuple(key for key in MAY_CHANGE if key not in fixed))
         if changed:
             raise ValueError(f"{folder} holds a run with other options: {'; '.join(changed)}")
+        reached = max(len(log.read(folder / member.name)) for member in protocol.members(config))
+        if config.optim.epochs < reached:
+            raise ValueError(
+                f"{folder} has been trained for {reached} epochs, which cannot be taken back: optim.epochs must be "
+                f"{reached} or more, got {config.optim.epochs}"
+            )
     elif folder.exists() and set(folder.iterdir()) - set(unfinished(folder)):
         raise ValueError(f"{folder} is not empty and holds no run: choose another folder by --run.out")
     try:

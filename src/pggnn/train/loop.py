@@ -24,7 +24,7 @@ from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import Config
 from pggnn.train.distributed import share_norms
 from pggnn.train.log import Log, Record
-from pggnn.train.models import Scorer, allot_workspace, build
+from pggnn.train.models import Scorer, allot_workspace, build, clip_gradients
 from pggnn.train.peaks import peaks
 from pggnn.train.schedule import Schedule
 from pggnn.train.task import Task
@@ -158,10 +158,11 @@ class Training:
             loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y))
             fabric.backward(loss * (fabric.world_size / total))
             if clip is not None:
-                fabric.clip_gradients(self.scorer, self.optimizer, max_norm=clip, error_if_nonfinite=False)
+                fabric.strategy.precision.unscale_gradients(self.adam)
+                clip_gradients(self.network, clip)
             self.optimizer.step()
             self.optimizer.zero_grad()
-            summed += loss.detach()
+            summed += loss.detach() / self.config.model.committee
             seen += total
             watch.step(step, len(totals), summed, seen)
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")

@@ -87,6 +87,13 @@ def allot_workspace(network: Network | Committee, device: torch.device) -> None:
             conv.workspace = torch.cuda.get_device_properties(device).total_memory // SHARES
 
 
+def clip_gradients(network: Network | Committee, most: float) -> None:
+    """Clips the norm of the gradient, in a committee that of each network."""
+    networks = [*network.networks] if isinstance(network, Committee) else [network]
+    for one in networks:
+        torch.nn.utils.clip_grad_norm_(one.parameters(), most)
+
+
 class Scorer(torch.nn.Module):
     """A network that takes batches; nodes without features all have the feature 1."""
 

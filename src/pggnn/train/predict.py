@@ -53,7 +53,7 @@ class Trained:
             folder: The folder of the run, or of a training in it.
             which: ``"best"`` or ``"last"`` checkpoint of each.
         """
-        folder = Path(folder)
+        folder = Path(folder).resolve()
         run = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
         if run is None:
             raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")

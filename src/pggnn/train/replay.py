@@ -19,6 +19,7 @@ from pggnn.data.padding import PaddedEpoch, Padding, plan_of
 from pggnn.nn.recorded import WARM_UP, takes_room
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.loop import Training, Watch
+from pggnn.train.models import clip_gradients
 
 MOST_STEPS = 2**20
 """Steps of sequences up to which a padded batch is worth it whatever it holds in vain; beyond, at most a half more."""
@@ -199,9 +200,9 @@ class Replay:
         loss = task.loss(scores, task.targets(batch.y), batch.counts)
         (loss / total).backward()
         if training.config.optim.clip is not None:
-            torch.nn.utils.clip_grad_norm_(training.network.parameters(), training.config.optim.clip)
+            clip_gradients(training.network, training.config.optim.clip)
         self._update()
-        self.summed += loss.detach()
+        self.summed += loss.detach() / training.config.model.committee
         self.row += 1
         return plan
 

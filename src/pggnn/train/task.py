@@ -61,10 +61,10 @@ class Task:
         return y.float().view(-1, self.schema.out_channels)
 
     def loss(self, scores: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
-        """Sum of the loss over the targets that count; the mean over columns where there are several, and over the
-        networks of a committee, each of which learns as if it were alone."""
+        """Sum of the loss over the targets that count; the mean over columns where there are several. That of a
+        committee is the sum over its networks, each of which then learns as if it were alone."""
         if scores.dim() == 3:
-            return torch.stack([self.loss(one, targets, counts) for one in scores]).mean()
+            return torch.stack([self.loss(one, targets, counts) for one in scores]).sum()
         name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name
         columns = 1 if self.kind == "classification" else self.schema.out_channels
         scores = _wide(scores)
