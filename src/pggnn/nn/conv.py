@@ -167,6 +167,7 @@ class SequenceConv(MessagePassing):
 
     def check(self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor) -> None:
         """Refuses what does not fit the layer or the plan, and says what would."""
+        weights = self.rnn.layer(0)[0].dtype
         for name, tensor, nodes, channels in (
             ("neighbours", neighbor_x, plan.num_neighbors, self.rnn.input_size),
             ("centre nodes", center_x, plan.num_nodes, self.lin_root.in_channels if self.lin_root else -1),
@@ -178,7 +179,6 @@ class SequenceConv(MessagePassing):
                 raise ValueError(f"features of the {name} must have shape {wanted}, got {list(tensor.shape)}")
             if not tensor.is_floating_point():
                 raise TypeError(f"features of the {name} must be floating-point, got {tensor.dtype}; use .float()")
-            weights = next(self.parameters()).dtype
             if tensor.dtype != weights and not torch.is_autocast_enabled(tensor.device.type):
                 raise TypeError(
                     f"features of the {name} are {tensor.dtype}, but the layer's weights {weights}; "

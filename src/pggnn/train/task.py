@@ -99,11 +99,12 @@ class Task:
 
     def outputs(self, scores: Tensor) -> Tensor:
         """Scores as answers that can be averaged over models: probabilities, or values. A committee's are averaged."""
-        if scores.dim() == 3:
-            return self.outputs(scores.flatten(0, 1)).view(scores.shape).mean(0)
+        answers = _wide(scores)
         if self.kind == "classification":
-            return torch.softmax(_wide(scores), dim=-1)
-        return torch.sigmoid(_wide(scores)) if self.kind == "multilabel" else _wide(scores)
+            answers = torch.softmax(answers, dim=-1)
+        elif self.kind == "multilabel":
+            answers = torch.sigmoid(answers)
+        return answers.mean(0) if answers.dim() == 3 else answers
 
 
 def _wide(scores: Tensor) -> Tensor:
