@@ -22,6 +22,7 @@ MEANS = ("--model.renumberings", "8")
 """Renumbered, and answers are means over eight numberings."""
 AVERAGED = ("--optim.average", "0.9")
 """Answers are those of a moving average of the weights."""
+COMMITTEE = ("--model.committee", "5")
 K = ("--model.orderings", "16")
 LATE, LARGE = ("--optim.factor", "0.9"), ("--optim.batch_size", "64")
 DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")
@@ -41,9 +42,10 @@ ZINC = (
 
 def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> dict[str, Options]:
     """Changes to the paper's options one at a time, in its own search space and beyond, in the cheapest mode, and what
-    helped together with the mean as readout; then the orderings, and what helped together with these."""
+    helped together with the mean as readout; then the orderings, what helped together with these, and committees."""
     wide, dropped = ("--model.hidden", str(width)), ("--model.dropout", str(dropout))
     mean, over = (*SINGLE, *MEAN), (*more, "--model.reduce", "mean")
+    structure = (*SINGLE, "--model.structure", "1")
     return {
         "as published": SINGLE,
         "renumbered": (*SINGLE, *RENUMBERED),
@@ -76,7 +78,8 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "walks": (*SINGLE, *WALKS),
         "walks, mean": (*SINGLE, *WALKS, *MEAN),
         f"walks, dropout {dropout:g}": (*SINGLE, *WALKS, *dropped),
-        "structure": (*SINGLE, "--model.structure", "1"),
+        "structure": structure,
+        f"structure, dropout {dropout:g}": (*structure, *dropped),
         "more orderings": more,
         "more orderings, mean": (*more, *MEAN),
         "more orderings, renumbered": (*more, *RENUMBERED),
@@ -87,6 +90,9 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         f"more orderings, dropout {dropout:g}": (*more, *dropped),
         "more orderings, weight decay": (*more, *STRONG_DECAY),
         "more orderings, Glorot": (*more, *GLOROT),
+        "mean, committee": (*mean, *COMMITTEE),
+        f"dropout {dropout:g}, committee": (*SINGLE, *dropped, *COMMITTEE),
+        "more orderings, committee": (*more, *COMMITTEE),
     }
 
 

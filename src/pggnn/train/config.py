@@ -82,6 +82,8 @@ class ModelConfig:
     beside: Literal["features", "rows", "nothing"] = "features"
     """RP: what a node reads beside its number: its features; those as rows of the adjacency matrix, whose columns
     change places with the numbers; or nothing, as in its authors' code."""
+    ids: int = 10
+    """RP: so many numbers for nodes; in larger graphs several nodes have the same."""
     replace: bool = False
     """GraphSAGE: draws neighbours with replacement, as its authors; by default each at most once."""
 
@@ -176,8 +178,9 @@ class RunConfig:
 LEAST = {
     "data.walks": 0, "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.committee": 1,
     "model.orderings": 1, "model.rnn_layers": 1, "model.max_degree": 1, "model.structure": 0, "model.numberings": 1,
-    "model.relabellings": 0, "model.renumberings": 0, "optim.batch_size": 1, "optim.steps": 1, "optim.epochs": 1,
-    "optim.patience": 0, "optim.every": 1, "optim.warmup": 0, "protocol.folds": 2, "run.jobs": 0, "run.threads": 0,
+    "model.relabellings": 0, "model.renumberings": 0, "model.ids": 1, "optim.batch_size": 1, "optim.steps": 1,
+    "optim.epochs": 1, "optim.patience": 0, "optim.every": 1, "optim.warmup": 0, "protocol.folds": 2, "run.jobs": 0,
+    "run.threads": 0,
 }  # fmt: skip
 """Smallest value of each whole number."""
 Range = tuple[str, Callable[[float], bool]]

@@ -23,7 +23,7 @@ OWN = {
         "aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure", "numberings", "relabellings",
         "renumberings",
     ],
-    "gcn": ["weighting"], "rp": ["beside"], "sage": ["replace"],
+    "gcn": ["weighting"], "rp": ["beside", "ids"], "sage": ["replace"],
 }  # fmt: skip
 """Options of the config that only this network has, by their names there and here."""
 ARRANGED = ("orderings", "root", "reduce")
