@@ -46,6 +46,23 @@ def test_levels_and_readouts():
     torch.testing.assert_close(mean(x, edge_index), global_mean_pool(node(x, edge_index), batch), rtol=1e-4, atol=1e-4)
 
 
+def test_both_readouts_stand_side_by_side():
+    """Each layer's weights are those of its sums, and then those of its means; one network's of each give the same."""
+    x, edge_index, batch = torch.randn(NODES, 4), random_graph(), torch.arange(NODES) // (NODES // 2 + 1)
+    both = PGGNN(4, 6, 2, readout="both").eval()
+    total, mean = PGGNN(4, 6, 2).eval(), PGGNN(4, 6, 2, readout="mean").eval()
+    for part, model in enumerate((total, mean)):
+        model.convs, model.norms = both.convs, both.norms
+        for score, joint in zip(model.scores, both.scores, strict=True):
+            assert joint.weight.shape == (2, 2 * score.in_channels)
+            score.weight.data, score.bias.data = joint.weight.data.chunk(2, dim=1)[part], joint.bias.data / 2
+    expected = total(x, edge_index, batch) + mean(x, edge_index, batch)
+    torch.testing.assert_close(both(x, edge_index, batch), expected)
+    lazy = PGGNN(-1, 6, 2, readout="both")
+    assert lazy(x, edge_index, batch).shape == (2, 2)
+    assert PGGNN(4, 6, 2, level="node", readout="both").scores[0].in_channels == 4, "nodes are not read out"
+
+
 def test_properties_of_the_whole_model():
     model = PGGNN(4, 6, 2, level="node").eval().double()
     check_batch_independence(model, 4)
@@ -148,7 +165,7 @@ def test_lazy_input():
     ("kwargs", "message"),
     [
         ({"level": "edge"}, "level must be"),
-        ({"readout": "max"}, "readout must be one of 'sum', 'mean'"),
+        ({"readout": "max"}, "readout must be one of 'sum', 'mean', 'both'"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"scores": "first"}, 'scores must be "all" or "last", got .first.'),
         ({"num_layers": 0}, "at least 1, got 0 and 2"),

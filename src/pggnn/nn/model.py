@@ -19,7 +19,7 @@ from pggnn.ops.operator import without_autocast
 from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
-Readout = Literal["sum", "mean"]
+Readout = Literal["sum", "mean", "both"]
 Scores = Literal["all", "last"]
 AGGREGATIONS: dict[str, type[SequenceConv]] = {
     "arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "trios": TrioConv, "chain": ChainConv,
@@ -36,7 +36,7 @@ class Network(torch.nn.Module):
         widths: Size of the features before each aggregation and after the last.
         out_channels: Number of scores: classes, or targets of a regression.
         level: ``"graph"`` for a score per graph, ``"node"`` for one per node.
-        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side.
         dropout: Dropout on the scores of each layer.
         flow: Which side of an edge is the neighbour, where plans are built here.
         scores: ``"all"`` for a score from every layer, ``"last"`` for one from the last alone.
@@ -69,8 +69,14 @@ class Network(torch.nn.Module):
         self.norms = torch.nn.ModuleList(BatchNorm(width, allow_single_element=True) for width in widths[1:])
         for norm, width in zip(self.norms, widths[1:], strict=True):
             norm.module = RowNorm(width)
+        readouts = 2 if level == "graph" and readout == "both" else 1
         self.scores = torch.nn.ModuleList(
-            Linear(width, out_channels, weight_initializer="glorot", bias_initializer="zeros")
+            Linear(
+                readouts * width if width > 0 else -1,
+                out_channels,
+                weight_initializer="glorot",
+                bias_initializer="zeros",
+            )
             for width in (widths if scores == "all" else widths[-1:])
         )
 
@@ -108,7 +114,9 @@ class Network(torch.nn.Module):
             states = [state.to(dtype) for state in states[-len(self.scores) :]]
             if self.level == "graph":  # of all layers at once
                 pooled = read_out(torch.cat(states, dim=1), batch, batch_size, self.readout)
-                states = list(pooled.split([state.size(1) for state in states], dim=1))
+                sizes = [state.size(1) for state in states]
+                by_readout = pooled.unflatten(1, (-1, sum(sizes)))
+                states = [state.flatten(1) for state in by_readout.split(sizes, dim=2)]
             total, *others = (
                 dropout(score(state), self.dropout, self.training)
                 for score, state in zip(self.scores, states, strict=True)
@@ -133,7 +141,7 @@ class PGGNN(Network):
         out_channels: Number of scores: classes, or targets of a regression.
         num_layers: Number of aggregations K. The paper counts the input as a layer too: its 5 layers are ``4`` here.
         level: ``"graph"`` for a score per graph, ``"node"`` for one per node.
-        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side.
         dropout: Dropout on the scores of each layer.
         rnn_layers: Stacked layers of each RNN.
         aggregation: ``"arrangements"`` for :class:`PGConv`, or one of the paper's variants: ``"pairs"``,

@@ -18,6 +18,7 @@ from pggnn.train.candidates import Candidate, Search, rank, write, write_config
 from pggnn.train.choice import Options
 
 RENUMBERED, MEAN = ("--model.numbering", "random"), ("--model.readout", "mean")
+BOTH = ("--model.readout", "both")
 MEANS = ("--model.renumberings", "8")
 """Renumbered, and answers are means over eight numberings."""
 AVERAGED = ("--optim.average", "0.9")
@@ -52,6 +53,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "renumbered, means": (*SINGLE, *MEANS),
         "renumbered, means, mean": (*SINGLE, *MEANS, *MEAN),
         "mean": mean,
+        "sum and mean": (*SINGLE, *BOTH),
         "averaged": (*SINGLE, *AVERAGED),
         "averaged, mean": (*SINGLE, *AVERAGED, *MEAN),
         f"hidden {width}": (*SINGLE, *wide),
@@ -82,6 +84,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         f"structure, dropout {dropout:g}": (*structure, *dropped),
         "more orderings": more,
         "more orderings, mean": (*more, *MEAN),
+        "more orderings, sum and mean": (*more, *BOTH),
         "more orderings, renumbered": (*more, *RENUMBERED),
         "more orderings, mean over them": over,
         "more orderings, mean over them, mean": (*over, *MEAN),

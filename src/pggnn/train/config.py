@@ -37,8 +37,8 @@ class ModelConfig:
     """Width of the hidden layers."""
     layers: int = 4
     """Aggregations. The paper counts the input too: its 5 layers are 4 here."""
-    readout: Literal["sum", "mean"] = "sum"
-    """How the nodes of a graph become one vector."""
+    readout: Literal["sum", "mean", "both"] = "sum"
+    """How the nodes of a graph become one vector: their sum, their mean, or both side by side."""
     dropout: float = 0.0
     """Dropout on the scores of each layer."""
     scores: Literal["all", "last"] = "all"

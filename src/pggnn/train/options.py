@@ -113,7 +113,9 @@ def _explain(error: str) -> str:
     )
     if unknown:
         name = ".".join(unknown.groups())
-        near = get_close_matches(name, [*KEYS, "config", "resume"], 1, 0.5)
+        near = [key for key in KEYS if key.startswith(name)] or get_close_matches(
+            name, [*KEYS, "config", "resume"], 1, 0.5
+        )
         return f"there is no option {name}" + (f"; did you mean {near[0]}?" if near else "; see pggnn train --help")
     if 'Key "data.name" is required' in error or ("data.name" in error and "required" in error):
         return "which data? give --data.name with a data set (pggnn data list) or a file of graphs, or a --config"
