@@ -255,6 +255,9 @@ TABLES: dict[str, Table] = {
     ),
 }
 
+SHARED = "table2"
+"""The table whose runs others have too: the first rows of those that explain it."""
+
 
 def runs(name: str, out: Path, quick: bool = False, more: Options = (), only: Sequence[str] = ()) -> dict[Key, Config]:
     """The run of each row and column of a table, each in its folder under ``out``; those that :func:`choose` leaves."""
@@ -267,10 +270,17 @@ def runs(name: str, out: Path, quick: bool = False, more: Options = (), only: Se
 
 
 def folder_of(name: str, out: Path, key: Key, quick: bool = False) -> Path:
-    """Where the run of a cell is kept, or was published."""
-    run = Path(slug(key[0])) / TABLES[name].columns[key[1]]
-    published = out / name / run
-    return published if published.exists() and not quick else out / name / ("quick" if quick else "full") / run
+    """Where the run of a cell is kept, or was published; Table 2's, where that has the same and this table has none."""
+    (model, data), table = key, TABLES[name]
+    run = Path(slug(model)) / table.columns[data]
+    if not quick:
+        row, shared = table.rows[model], TABLES[SHARED].rows.get(model)
+        same = shared and (shared.options, shared.config) == (row.options, row.config)
+        for place in (name, SHARED) if same else (name,):
+            for kept in (out / place / run, out / place / "full" / run):
+                if kept.exists():
+                    return kept
+    return out / name / ("quick" if quick else "full") / run
 
 
 def cells(name: str, quick: bool = False) -> list[Key]:

@@ -87,9 +87,11 @@ def arrange(found: Sequence[Run]) -> Grid:
     columns: dict[str, Column] = {}
     rows: dict[str, dict[str, Run]] = {}
     places = [_place(run.folder.resolve().relative_to(root).parts, name) for run in found]
-    apart = len({before for _, before in places}) > 1
-    for run, (folder, before) in zip(found, places, strict=True):
-        column, leaf = _column(run, name), run.folder.name
+    heads = [_column(run, name) for run in found]
+    cells = {(folder, column.label) for (folder, _), column in zip(places, heads, strict=True)}
+    apart = len({before for _, before in places}) > 1 and not (name and len(cells) == len(found))
+    for run, column, (folder, before) in zip(found, heads, places, strict=True):
+        leaf = run.folder.name
         row = ", ".join([titles.get(folder, folder), *(before if apart else ())])
         while column.label in rows.get(row, {}):
             row = f"{row}, {leaf}" if leaf not in row else f"{row}′"
@@ -99,7 +101,7 @@ def arrange(found: Sequence[Run]) -> Grid:
         order = [*TABLES[name].columns, *columns], [*TABLES[name].rows, ""]
         columns = {label: columns[label] for label in sorted(columns, key=lambda one: order[0].index(one))}
         rows = {row: rows[row] for row in sorted(rows, key=lambda one: order[1].index(_known(one, name)))}
-    rows = {row: {label: cells[label] for label in columns if label in cells} for row, cells in rows.items()}
+    rows = {row: {label: runs[label] for label in columns if label in runs} for row, runs in rows.items()}
     return Grid(name, list(columns.values()), rows)
 
 
