@@ -20,7 +20,7 @@ from pggnn.train.choice import Key, Options, choose, slug
 from pggnn.train.config import Config, DataConfig, difference, plain
 from pggnn.train.folder import CIRCUMSTANCES, missing
 from pggnn.train.options import load, parse
-from pggnn.train.sweep import train_missing
+from pggnn.train.sweep import ended_or, train_missing
 from pggnn.train.task import METRIC
 
 
@@ -112,6 +112,7 @@ def rank(
     for name, data in choose(title, folders, only):
         one, place = searches[data], ("--run.out", str(folders[name, data]))
         configs[name, data] = one.config(name, *one.protocol, *given, *more, *place)
+    configs = ended_or(configs, more)
     train_missing(title, configs, jobs, console or Console(stderr=True), until)
     configs |= {key: load(folder) for key, folder in folders.items() if key not in configs and folder.exists()}
     done = [measure(key, searches[key[1]], config) for key, config in configs.items() if not missing(config)]

@@ -8,14 +8,27 @@ from rich.console import Console
 
 from pggnn.data.graphs import Graphs
 from pggnn.train import log
-from pggnn.train.choice import Key
-from pggnn.train.config import FILE, Config
-from pggnn.train.folder import is_done, missing, prepare
+from pggnn.train.choice import Key, Options
+from pggnn.train.config import FILE, Config, difference
+from pggnn.train.folder import CIRCUMSTANCES, is_done, missing, prepare
+from pggnn.train.options import load
 from pggnn.train.progress import Bars
 from pggnn.train.protocol import Member, members
 from pggnn.train.run import check, load_graphs, train_side_by_side
 
 Training = tuple[Config, Member]
+
+
+def ended_or(configs: dict[Key, Config], given: Options) -> dict[Key, Config]:
+    """The same runs, but those that have ended in their folders as they are there, unless they differ from them in
+    ``given`` options: published runs are shown however they were made."""
+    keys = {word[2:].partition("=")[0] for word in given if word.startswith("--")}
+    found = {}
+    for key, config in configs.items():
+        kept = load(config.folder) if (config.folder / FILE).exists() else config
+        changed = {text.partition(":")[0] for text in difference(config, kept, CIRCUMSTANCES)}
+        found[key] = config if changed & keys or missing(kept) else kept
+    return found
 
 
 def train_missing(
