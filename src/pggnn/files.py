@@ -1,10 +1,12 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and reading them."""
 
+import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -22,6 +24,14 @@ def replacing(path: str | Path) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk does not say which file
     finally:
         started.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds, or None where there is none."""
+    try:
+        return json.loads(path.read_text()) if path.exists() else None
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from None
 
 
 def unfinished(folder: Path) -> list[Path]:

@@ -44,7 +44,7 @@ def test_best_configs_have_the_papers_data_and_seeds(path):
     ours, theirs = load(path), load(CONFIGS / f"{path.stem.removesuffix('_bonds')}.yaml")
     assert replace(ours.data, walks=0) == theirs.data
     assert replace(ours.protocol, report=theirs.protocol.report) == theirs.protocol
-    assert (ours.model == theirs.model) == (path.stem == "imdb_m"), "only there validation has chosen the paper's own"
+    assert ours.model != theirs.model, "validation has chosen the paper's own nowhere"
     assert ours.model.edge_features == path.stem.endswith("_bonds")
 
 

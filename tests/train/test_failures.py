@@ -236,9 +236,7 @@ def test_evaluation_on_graphs_that_do_not_fit(small, fit, refused, classes, tmp_
     (folder / "three_A.txt").write_text("1, 2\n2, 1\n")
     (folder / "three_graph_indicator.txt").write_text("1\n1\n2\n")
     (folder / "three_graph_labels.txt").write_text("5\n7\n")
-    assert "in_channels is 2, but the networks were trained with 4" in refused(
-        "evaluate", config.folder, "--data", folder
-    )
+    assert "label 0 is none of those known: a, b, c, d" in refused("evaluate", config.folder, "--data", folder)
 
 
 def test_control_c_names_the_checkpoint_and_how_to_go_on(small, fit, assert_same, tmp_path):

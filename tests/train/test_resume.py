@@ -141,7 +141,7 @@ def workers(folder):
     found = []
     for entry in Path("/proc").glob("[0-9]*/fd/*"):
         try:
-            if entry.readlink().is_relative_to(folder):
+            if folder in entry.readlink().parent.parents:  # and their parent that of the run
                 found.append(int(entry.parts[2]))
         except OSError:
             continue

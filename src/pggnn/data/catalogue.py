@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pggnn.data.dataset import GraphDataset
     from pggnn.data.graphs import Graphs
+    from pggnn.data.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **opt
         name: A key of :data:`CATALOGUE`, or a path: a JSON-lines file, or a zip or folder in TU's or GIN's format.
         root: Data root, for the data sets.
         walks: Adds so many columns to each node's features: how often random walks of 1, 2, … steps come back to it.
-        options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (JSON lines), …
+        options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (one's own), …
     """
     dataset: GraphDataset
     if walks and "schema" in options:  # that of a data set with walks, which are in no file
@@ -131,21 +132,23 @@ def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **opt
         module, _, cls = entry.loader.partition(":")
         dataset = getattr(import_module(module), cls)(**entry.arguments, root=root, **options)
     elif _in_tu_format(Path(name)):
-        dataset = import_module("pggnn.data.dataset").GraphDataset(read_own(name), **options)
+        graphs = read_own(name, options.pop("schema", None))
+        dataset = import_module("pggnn.data.dataset").GraphDataset(graphs, **options)
     else:
         dataset = import_module("pggnn.data.jsonl").load_jsonl(name, **options)
     return dataset.with_walks(walks) if walks else dataset
 
 
-def read_own(path: str | Path) -> "Graphs":
-    """One's own graphs, checked: a JSON-lines file, or a zip or folder in TU's or GIN's format."""
+def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
+    """One's own graphs, checked: a JSON-lines file, or a zip or folder in TU's or GIN's format; read as those that a
+    ``schema`` is of, where one is given."""
     if _in_tu_format(Path(path)):
         from pggnn.data.tu import read_tu
 
-        return read_tu(path).checked(str(path))
+        return read_tu(path, schema).checked(str(path))
     from pggnn.data.jsonl import read_jsonl
 
-    return read_jsonl(path)[0]
+    return read_jsonl(path, schema)[0]
 
 
 def _in_tu_format(path: Path) -> bool:

@@ -26,6 +26,8 @@ class Schema:
     """Class ``i`` of ``y`` is called ``classes[i]`` in the file; likewise the labels, each a one-hot column."""
     node_labels: tuple[Name, ...] = ()
     edge_labels: tuple[Name, ...] = ()
+    degrees: bool = False
+    """Whether the node labels are none of the file's, but the nodes' degrees."""
     flow: str = "source_to_target"
     """Which side of an edge is the neighbour, for layers and plans; on undirected graphs both choices agree."""
 

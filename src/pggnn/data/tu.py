@@ -15,7 +15,7 @@ from pggnn.data.splits import gin_folds, stratified_folds
 from pggnn.data.store import data_root, find
 from pggnn.data.text import check_finite, parse_numbers, ranges, whole
 
-VERSION = "tu 1"
+VERSION = "tu 2"
 Table = np.ndarray
 
 
@@ -56,8 +56,11 @@ class TU(GraphDataset):
         return gin_folds(find(str(self.file), self.root), self.len())
 
 
-def read_tu(path: str | Path) -> Graphs:
-    """Reads a zip or folder that holds ``NAME.txt`` (GIN's format) or ``NAME_A.txt`` and its companions (TU's)."""
+def read_tu(path: str | Path, schema: Schema | None = None) -> Graphs:
+    """Reads a zip or folder that holds ``NAME.txt`` (GIN's format) or ``NAME_A.txt`` and its companions (TU's).
+
+    With the ``schema`` of other graphs labels and classes get the numbers that they have there.
+    """
     path = Path(path)
     if path.is_dir():
         files = {file.name: file for file in path.glob("*.txt")}
@@ -70,16 +73,16 @@ def read_tu(path: str | Path) -> Graphs:
             raise ValueError(f"{path}: two folders of the archive have files of the same name")
     names = [name.removesuffix("_A.txt") for name in texts if name.endswith("_A.txt")]
     if len(names) == 1:
-        return _read_own_format(path, names[0], texts)
+        return _read_own_format(path, names[0], texts, schema)
     plain = [name for name in texts if f"{path.stem}.txt" == name] or [n for n in texts if n != "README.txt"]
     if len(names) > 1 or len(plain) != 1:
         raise ValueError(
             f"{path}: expected one NAME_A.txt (TU's format) or NAME.txt (GIN's), got {', '.join(texts) or 'no .txt'}"
         )
-    return _read_gin_format(f"{path}: {plain[0]}", bytes(texts[plain[0]]))
+    return _read_gin_format(f"{path}: {plain[0]}", bytes(texts[plain[0]]), schema)
 
 
-def _read_gin_format(place: str, text: bytes) -> Graphs:
+def _read_gin_format(place: str, text: bytes, schema: Schema | None) -> Graphs:
     """Number of graphs; for each ``n label``, then for each node ``tag degree neighbours… [attributes…]``."""
     values, counts = parse_numbers(place, text)
     first = np.cumsum(counts) - counts
@@ -136,11 +139,12 @@ def _read_gin_format(place: str, text: bytes) -> Graphs:
         )
     # plans number a node's neighbours by the order of its incoming edges
     return _assemble(
-        place, sizes, np.repeat(graph_of_node, degrees), np.stack([neighbours, center]), heads[:, 1], tags, attributes
-    )
+        place, sizes, np.repeat(graph_of_node, degrees), np.stack([neighbours, center]), heads[:, 1], tags, attributes,
+        schema=schema,
+    )  # fmt: skip
 
 
-def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearray]) -> Graphs:
+def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearray], schema: Schema | None) -> Graphs:
     """``A`` (edges, nodes counted from 1 over all graphs), ``graph_indicator``, and labels and attributes by name."""
 
     def table(kind: str, rows: int | None = None, needed: bool = False) -> Table | None:
@@ -206,7 +210,7 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
     local = edges - (np.cumsum(sizes) - sizes)[graph_of_edge][:, None]
     return _assemble(
         str(path), sizes, graph_of_edge[order], local[order].T, y if targets is None else targets, tags, attributes,
-        None if labels is None else labels[order], None if edge_attributes is None else edge_attributes[order],
+        None if labels is None else labels[order], None if edge_attributes is None else edge_attributes[order], schema,
     )  # fmt: skip
 
 
@@ -220,26 +224,34 @@ def _assemble(
     attributes: np.ndarray | None,
     edge_labels: np.ndarray | None = None,
     edge_attributes: np.ndarray | None = None,
+    schema: Schema | None = None,
 ) -> Graphs:
     assert y is not None
+    known = schema or Schema()
     kept = edge_index[0] != edge_index[1]
     edge_index, graph_of_edge = edge_index[:, kept], graph_of_edge[kept]
-    if tags is not None and len(np.unique(tags.reshape(len(tags), -1), axis=0)) < 2:
-        tags = None  # one label for all says nothing
-    if tags is None and (attributes is None or attributes.shape[1] == 0):
+    constant = tags is not None and len(np.unique(tags.reshape(len(tags), -1), axis=0)) < 2
+    if constant and (known.degrees or not known.node_labels):
+        tags = None  # one label for all says nothing, unless others are known
+    degrees = tags is None and (attributes is None or attributes.shape[1] == 0)
+    if degrees:
         center = edge_index[1] + (np.cumsum(sizes) - sizes)[graph_of_edge]
         tags = np.bincount(center, minlength=int(sizes.sum()))
-    x, features, node_labels = _columns(f"{place}: x", tags, attributes)
+    x, features, node_labels = _columns(f"{place}: x", tags, attributes, known.node_labels)
     edge: dict[str, Tensor] = {}
     edge_features = 0
     edge_names: tuple[Name, ...] = ()
     if kept.any() and (edge_labels is not None or edge_attributes is not None):
-        select = [None if table is None else table[kept] for table in (edge_labels, edge_attributes)]
-        edge["edge_attr"], edge_features, edge_names = _columns(f"{place}: edge_attr", *select)
+        named, plain = (None if table is None else table[kept] for table in (edge_labels, edge_attributes))
+        columns = _columns(f"{place}: edge_attr", named, plain, known.edge_labels)
+        edge["edge_attr"], edge_features, edge_names = columns
     classes: tuple[Name, ...] = ()
     if y.dtype.kind == "i":
         names, index = np.unique(y.reshape(-1), return_inverse=True)
-        target, classes, width = torch.from_numpy(index), tuple(names.tolist()), None
+        classes, width = tuple(names.tolist()), None
+        if set(classes) <= set(known.classes):  # else they are none of the model's, and it says so where they matter
+            index, classes = np.array([known.classes.index(name) for name in classes])[index], known.classes
+        target = torch.from_numpy(index)
     else:
         target, width = torch.from_numpy(y).float(), y.shape[1]
     task = "classification" if classes else "regression"
@@ -247,17 +259,24 @@ def _assemble(
         torch.from_numpy(sizes.astype(np.int64)),
         torch.from_numpy(np.bincount(graph_of_edge, minlength=len(sizes))),
         compact(edge_index), {"x": x}, edge, {"y": target},
-        Schema("graph", task, width, features, edge_features, classes, node_labels, edge_names),
+        Schema("graph", task, width, features, edge_features, classes, node_labels, edge_names, degrees),
     )  # fmt: skip
 
 
 def _columns(
-    place: str, labels: np.ndarray | None, attributes: np.ndarray | None
+    place: str, labels: np.ndarray | None, attributes: np.ndarray | None, known: tuple[Name, ...]
 ) -> tuple[Tensor, int, tuple[Name, ...]]:
-    """Attributes and labels as columns or ids, how many columns have no name, and the names of the others."""
+    """Attributes and labels as columns or ids, how many columns have no name, and the names of the others: those that
+    are ``known``, if any, and no others then."""
     if attributes is not None and attributes.shape[1] == 0:
         attributes = None
     ids = [] if labels is None else [np.unique(one, return_inverse=True) for one in np.atleast_2d(labels.T)]
+    if len(ids) == 1 and known:
+        found, index = ids[0]
+        unknown = sorted(set(found.tolist()) - set(known))
+        if unknown:
+            raise ValueError(f"{place}: label {unknown[0]} is none of those known: {', '.join(map(str, known[:8]))}, …")
+        ids = [(np.array(known), np.array([known.index(name) for name in found.tolist()], int)[index])]
     columns = join_columns(place, attributes, [(index, len(found)) for found, index in ids])
     names = tuple(ids[0][0].tolist()) if len(ids) == 1 else ()
     return columns, (columns.size(1) - len(names) if columns.dim() > 1 else 0), names

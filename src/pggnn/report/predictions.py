@@ -107,10 +107,12 @@ def _answer(run: Run) -> Predictions:
     from pggnn.data.graphs import Graphs
     from pggnn.data.storage import Storage
     from pggnn.train import protocol
+    from pggnn.train.folder import check_same
     from pggnn.train.predict import Trained, device
 
     trained = Trained.load(run.folder, _which(run))
     graphs = Graphs.of(trained.read(run.config.data.name))
+    check_same(trained.config, graphs)
     storage, labelled, task = Storage(graphs, device()), Storage(graphs, plan=False), trained.task
     pairs = []
     for member in trained.scorers:

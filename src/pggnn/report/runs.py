@@ -12,6 +12,7 @@ from typing import Any
 
 from pggnn.data.catalogue import lookup
 from pggnn.data.schema import Schema
+from pggnn.files import read_json
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, KEYS, Config, DataConfig
 from pggnn.train.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, missing
@@ -44,13 +45,14 @@ class Run:
         if not (folder / FILE).is_file():
             raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")
         config = load(folder)
-        results = {one: _json(folder / one.name / protocol.RESULT) for one in protocol.members(config)}
+        results = {one: read_json(folder / one.name / protocol.RESULT) for one in protocol.members(config)}
         logs = {one: log.read(folder / one.name) for one in results}
         cut = missing(config)
-        schema = _json(folder / SCHEMA)
+        schema = read_json(folder / SCHEMA)
         return cls(
             folder, folder.resolve().name, config, Schema.from_json(json.dumps(schema)) if schema else None,
-            _json(folder / ENVIRONMENT) or {}, logs, {one: result for one, result in results.items() if one not in cut},
+            read_json(folder / ENVIRONMENT) or {}, logs,
+            {one: result for one, result in results.items() if one not in cut},
         )  # fmt: skip
 
     @property
@@ -81,7 +83,7 @@ class Run:
         """The run's figures; of what there is so far where it is not :attr:`complete`."""
         if self.complete and (self.config.protocol.kind != "folds" or all(self.logs.values())):
             return protocol.summarise(self.config, self.folder)
-        stored = _json(self.folder / SUMMARY)
+        stored = read_json(self.folder / SUMMARY)
         if stored and (self.complete or not any(self.logs.values())):
             return Summary(**stored)
         return self._figures_so_far()
@@ -219,10 +221,3 @@ def _option(config: Config, key: str) -> Any:
     part, name = key.split(".")
     value = getattr(getattr(config, part), name)
     return list(value) if isinstance(value, tuple) else value
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text()) if path.exists() else None
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from None

@@ -17,9 +17,10 @@ from rich.console import Console
 from pggnn.files import replacing
 from pggnn.train import log, protocol
 from pggnn.train.choice import Key, Options, choose, slug
-from pggnn.train.config import Config, DataConfig, difference, plain
+from pggnn.train.config import Config, DataConfig, as_yaml, difference, plain
 from pggnn.train.folder import CIRCUMSTANCES, missing
 from pggnn.train.options import load, parse
+from pggnn.train.run import Failed
 from pggnn.train.sweep import ended_or, train_missing
 from pggnn.train.task import METRIC
 
@@ -113,7 +114,13 @@ def rank(
         one, place = searches[data], ("--run.out", str(folders[name, data]))
         configs[name, data] = one.config(name, *one.protocol, *given, *more, *place)
     configs = ended_or(configs, more)
-    train_missing(title, configs, jobs, console or Console(stderr=True), until)
+    console = console or Console(stderr=True)
+    try:
+        train_missing(title, configs, jobs, console, until)
+    except Failed as error:  # of some candidates; the others are ranked
+        if all(missing(config) for config in configs.values()):
+            raise
+        console.print(f"{title}: {error}; left out of the table", soft_wrap=True, highlight=False)
     configs |= {key: load(folder) for key, folder in folders.items() if key not in configs and folder.exists()}
     done = [measure(key, searches[key[1]], config) for key, config in configs.items() if not missing(config)]
     return sorted(done, key=lambda one: (list(searches).index(one.data), one.loss))
@@ -168,8 +175,6 @@ def write(ranked: list[Candidate], path: Path) -> None:
 
 def write_config(one: Candidate, search: Search, tried: int, command: str, path: Path) -> None:
     """The config of the best of so many: what differs from the defaults, with the protocol that it is then run by."""
-    import yaml
-
     ours, usual = plain(search.config(one.name)), plain(Config(DataConfig("")))
     kept = {
         part: {key: value for key, value in ours[part].items() if value != usual[part][key]}
@@ -179,4 +184,4 @@ def write_config(one: Candidate, search: Search, tried: int, command: str, path:
     said += f"{tried} candidates.\n# {command}\n"
     said += "".join(f"# In the search: {text}\n" for text in one.otherwise)
     with replacing(path) as file:
-        file.write_text(said + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, default_flow_style=None))
+        file.write_text(said + as_yaml(kept, flow=None))

@@ -1,6 +1,7 @@
 """What a run consists of, as frozen dataclasses: the keys of a YAML file and the options of ``pggnn train``."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -243,12 +244,25 @@ KEYS = [f"{part.name}.{key.name}" for part in fields(Config) for key in fields(g
 FILE = "config.yaml"
 
 
-def save(config: Config, folder: Path) -> None:
-    """Writes the resolved config to the run's folder."""
+def as_yaml(values: dict[str, Any], flow: bool | None = False) -> str:
+    """Options as YAML. Names such as 1e3 are quoted: some readers of YAML take them for numbers."""
     import yaml
 
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    number = re.compile(r"[-+]?[\d_.]+[eE][-+]?\d+")
+    Dumper.add_representer(
+        str,
+        lambda to, text: to.represent_scalar("tag:yaml.org,2002:str", text, "'" if number.fullmatch(text) else None),
+    )
+    return str(yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow))
+
+
+def save(config: Config, folder: Path) -> None:
+    """Writes the resolved config to the run's folder."""
     with replacing(folder / FILE) as file:
-        file.write_text(yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True))
+        file.write_text(as_yaml(plain(config)))
 
 
 SCHEDULES = {"optim.factor": ("plateau", "step"), "optim.patience": ("plateau",), "optim.every": ("step",)}

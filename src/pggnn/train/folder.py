@@ -6,7 +6,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,15 @@ import torch
 import torch_geometric
 
 import pggnn
-from pggnn.data.schema import Schema
-from pggnn.files import replacing, unfinished
+from pggnn.data.graphs import Graphs
+from pggnn.files import read_json, replacing, unfinished
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.options import load
 from pggnn.train.protocol import Member, Summary
 
-SCHEMA, ENVIRONMENT, SUMMARY = "schema.json", "environment.json", "summary.json"
+SCHEMA, GRAPHS, ENVIRONMENT, SUMMARY = "schema.json", "graphs.json", "environment.json", "summary.json"
+LOCK = "lock"
 PLACES = ("run.out", "data.root")
 """Options that only say where things lie on one machine; what is passed on leaves them out."""
 CIRCUMSTANCES = (*PLACES, "run.device", "run.jobs", "run.threads", "run.tensorboard", "data.workers")
@@ -33,17 +34,32 @@ PATIENCE = 20.0
 """Seconds until a process that should have ended is said to be in the way."""
 
 
-def prepare(config: Config, schema: Schema, resume: str | None) -> None:
-    """Makes the folder of a new run, or checks that the one there is this run."""
-    folder = config.folder
+@contextmanager
+def claimed(folder: Path, wanted: bool = True) -> Iterator[None]:
+    """Keeps other processes from beginning or changing the run in a folder, and leaves none that nothing came into."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: choose another folder by --run.out")
-    kept = any(file for name in ("*.safetensors", protocol.RESULT) for file in folder.glob(f"**/{name}"))
-    if (folder / FILE).exists() and not kept:  # nothing is lost if it begins anew, unless it has just begun
-        for lock in folder.glob("**/lock"):
-            with locked(lock.parent, True):
-                pass
-    elif (folder / FILE).exists():
+    with ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(folder, wanted))
+        except OSError as error:
+            raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
+        try:
+            yield
+        finally:
+            if wanted and not (folder / FILE).exists():
+                (folder / LOCK).unlink(missing_ok=True)
+                if not any(folder.iterdir()):
+                    folder.rmdir()
+
+
+def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
+    """Makes the folder of a new run, or checks that the one there is this run. It must be :func:`claimed`."""
+    folder, anew = config.folder, True
+    keeps = ("*.safetensors", protocol.RESULT, log.COMPACT)
+    if (folder / FILE).exists() and any(file for name in keeps for file in folder.glob(f"**/{name}")):
+        anew = False  # else nothing is lost if it begins again
         if resume is None:
             raise ValueError(
                 f"{folder} holds a run already: go on with --resume, or choose another folder by --run.out"
@@ -58,18 +74,36 @@ def prepare(config: Config, schema: Schema, resume: str | None) -> None:
                 f"{folder} has been trained for {reached} epochs, which cannot be taken back: optim.epochs must be "
                 f"{reached} or more, got {config.optim.epochs}"
             )
-    elif folder.exists() and set(folder.iterdir()) - set(unfinished(folder)):
+        check_same(config, graphs)
+    elif not (folder / FILE).exists() and set(folder.iterdir()) - {*unfinished(folder), folder / LOCK}:
         raise ValueError(f"{folder} is not empty and holds no run: choose another folder by --run.out")
     try:
         clear(folder)
         save(config, folder)  # first: by this file a run that was cut off here is known
-        with replacing(folder / SCHEMA) as file:
-            file.write_text(schema.to_json() + "\n")
+        for name, text in ((SCHEMA, graphs.schema.to_json()), (GRAPHS, json.dumps(describe_graphs(config, graphs)))):
+            if anew or not (folder / name).exists():
+                with replacing(folder / name) as file:
+                    file.write_text(text + "\n")
         if missing(config) or not (folder / ENVIRONMENT).exists():  # or figures would be said to be of this machine
             with replacing(folder / ENVIRONMENT) as file:
                 file.write_text(json.dumps(describe_machine(), indent=2) + "\n")
     except OSError as error:
         raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
+
+
+def describe_graphs(config: Config, graphs: Graphs) -> dict[str, Any]:
+    """By what the graphs of a run are known again. Walks are computed, and not the same to the last bit everywhere."""
+    return {"graphs": len(graphs), "sha256": graphs.fingerprint(*(["node.x"] if config.data.walks else []))}
+
+
+def check_same(config: Config, graphs: Graphs) -> None:
+    """Refuses other graphs than those that a run was trained on: which of them train and which test would change."""
+    known, now = read_json(config.folder / GRAPHS), describe_graphs(config, graphs)
+    if known is not None and known != now:
+        raise ValueError(
+            f"{config.data.name} has other graphs than those that {config.folder} was trained on, {known['graphs']} "
+            f"then and {now['graphs']} now: bring the old ones back, or train anew in another folder (--run.out)"
+        )
 
 
 def clear(folder: Path) -> None:
@@ -102,7 +136,7 @@ def locked(folder: Path, wanted: bool) -> Iterator[None]:
         return
     import fcntl
 
-    with open(folder / "lock", "w") as file:
+    with open(folder / LOCK, "w") as file:
         begin = time.monotonic()
         while True:
             try:

@@ -16,10 +16,11 @@ from pggnn.data.dataset import GraphDataset
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage
+from pggnn.files import read_json
 from pggnn.train import protocol
 from pggnn.train.checkpoint import Checkpoint, load_weights
 from pggnn.train.config import FILE, Config
-from pggnn.train.folder import SCHEMA
+from pggnn.train.folder import SCHEMA, check_same
 from pggnn.train.loop import BEST, EVALUATION_BATCH, LAST
 from pggnn.train.models import Scorer, build
 from pggnn.train.options import load
@@ -57,13 +58,16 @@ class Trained:
         run = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
         if run is None:
             raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")
-        config, schema = load(run), Schema.from_json((run / SCHEMA).read_text())
+        config, kept = load(run), read_json(run / SCHEMA)
+        if kept is None:
+            raise ValueError(f"{run} is not whole: there is no {SCHEMA} in it")
+        schema = Schema.from_json(json.dumps(kept))
         scorers = {}
         for member in protocol.members(config):
             path = run / member.name / {"best": BEST, "last": LAST}[which]
             if not path.is_relative_to(folder) or not path.exists():
                 continue
-            network = build(config.model, schema)
+            network = build(config.model, schema).to(torch.double if config.run.precision == "64" else torch.float)
             found = Checkpoint.load(path)
             load_weights(network, found.average or found.weights, path)
             scorers[member] = Scorer(network, config.model.edge_features).to(device()).eval()
@@ -73,19 +77,15 @@ class Trained:
 
     def read(self, path: str | Path) -> GraphDataset:
         """Graphs of a file or data set, read as those that the networks were trained on."""
-        options, walks = dict(self.config.data.options), self.config.data.walks
-        if catalogue.is_own(path) and Path(path).is_file() and Path(path).suffix.lower() != ".zip":
+        options: dict[str, Any] = dict(self.config.data.options)
+        if catalogue.is_own(path):
             options = {"schema": self.schema}
-        dataset = catalogue.load(path, self.config.data.root, walks, **options)
-        for what in ("in_channels", "edge_dim", "level", "flow"):
+        dataset = catalogue.load(path, self.config.data.root, self.config.data.walks, **options)
+        for what in ("in_channels", "edge_dim", "level", "flow", "node_labels", "edge_labels"):
             ours, theirs = getattr(self.schema, what), getattr(dataset.schema, what)
             if ours != theirs and not (what == "level" and theirs is None):
+                theirs, ours = (_some(value) if isinstance(value, tuple) else value for value in (theirs, ours))
                 raise ValueError(f"{path}: {what} is {theirs}, but the networks were trained with {ours}")
-        if dataset.schema.node_labels != self.schema.node_labels:
-            raise ValueError(
-                f"{path}: node labels {_some(dataset.schema.node_labels)}, "
-                f"but the networks were trained with {_some(self.schema.node_labels)}"
-            )
         return dataset
 
     @torch.no_grad()
@@ -112,7 +112,12 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
             f"{data}: classes {_some(dataset.schema.classes)}, "
             f"but the networks were trained with {_some(trained.schema.classes)}"
         )
+    theirs, ours = dataset.schema.out_channels, trained.schema.out_channels
+    if dataset.schema.task is not None and theirs != ours:
+        raise ValueError(f"{data}: {theirs} targets each, but the networks were trained with {ours}")
     storage = Storage(Graphs.of(dataset), device())
+    if data is None:
+        check_same(trained.config, storage.graphs)
     for member in trained.scorers:
         if data is None:
             found = protocol.parts(trained.config, storage.graphs, member)

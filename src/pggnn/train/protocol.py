@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pggnn.data.graphs import Graphs
 from pggnn.data.splits import random_split, stratified_folds
-from pggnn.files import replacing
+from pggnn.files import read_json, replacing
 from pggnn.seeds import derived_seed
 from pggnn.train import log
 from pggnn.train.config import Config
@@ -130,8 +130,8 @@ def save_result(folder: Path, result: dict[str, Any]) -> None:
 
 def load_result(folder: Path) -> dict[str, Any] | None:
     """What came out of a training, or None while it has not ended."""
-    path = folder / RESULT
-    return json.loads(path.read_text()) if path.exists() else None
+    result: dict[str, Any] | None = read_json(folder / RESULT)
+    return result
 
 
 def summarise(config: Config, folder: Path) -> Summary:

@@ -18,7 +18,7 @@ from pggnn.nn.labels import adjacency_rows
 from pggnn.train import authors, checkpoint, log, protocol
 from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
-from pggnn.train.folder import clear, conclude, locked, missing, prepare
+from pggnn.train.folder import claimed, clear, conclude, locked, missing, prepare
 from pggnn.train.models import build
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
@@ -40,6 +40,10 @@ POLL = 0.3
 """Seconds between two looks at other processes."""
 
 
+class Failed(ValueError):
+    """Some of several trainings came to no end; the others did."""
+
+
 def train(config: Config, resume: str | None = None, console: Console | None = None) -> Summary:
     """Trains all that a run consists of, or what is missing of it, and returns its figures.
 
@@ -53,20 +57,21 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     task = Task(graphs.schema, config.optim.loss)
     main = is_main()
     check(config, graphs)
-    if main:
-        prepare(config, graphs.schema, resume)
-    todo = [(config, member) for member in missing(config)]
-    with Bars(console if main else Console(quiet=True), task.metric) as bars:
-        if processes()[0] == 1 and side_by_side(config) > 1:
-            train_side_by_side(todo, side_by_side(config), resume, bars)
-        elif todo:
-            fabric = make_fabric(config)
-            storage = make_storage(config, graphs, fabric)
-            for _, member in todo:
-                bar = bars.add(member.name, config.optim.epochs)
-                train_member(config, member, storage, fabric, resume, bar)
-                bar.finish()
-    return conclude(config, main)
+    with claimed(config.folder, main):
+        if main:
+            prepare(config, graphs, resume)
+        todo = [(config, member) for member in missing(config)]
+        with Bars(console if main else Console(quiet=True), task.metric) as bars:
+            if processes()[0] == 1 and side_by_side(config) > 1:
+                train_side_by_side(todo, side_by_side(config), resume, bars)
+            elif todo:
+                fabric = make_fabric(config)
+                storage = make_storage(config, graphs, fabric)
+                for _, member in todo:
+                    bar = bars.add(member.name, config.optim.epochs)
+                    train_member(config, member, storage, fabric, resume, bar)
+                    bar.finish()
+        return conclude(config, main)
 
 
 def check(config: Config, graphs: Graphs) -> None:
@@ -122,12 +127,17 @@ def load_graphs(config: Config) -> Graphs:
     """The graphs of a run."""
     data = config.data
     try:
-        return Graphs.of(catalogue.load(data.name, data.root, data.walks, **data.options))
+        dataset = catalogue.load(data.name, data.root, data.walks, **data.options)
     except TypeError as error:
         wrong = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if wrong is None:
             raise
         raise ValueError(f"data.options: {data.name} has no option {wrong[1]}") from None
+    if len(dataset) < len(graphs := Graphs.of(dataset)):
+        raise ValueError(
+            f"data.options: split leaves out graphs of {data.name}; --protocol.kind says what trains and tests"
+        )
+    return graphs
 
 
 def side_by_side(config: Config) -> int:
@@ -232,4 +242,4 @@ def train_side_by_side(
     finally:
         workers.close()
     if failed:
-        raise ValueError(failed[0] + (f" (and {len(failed) - 1} others failed)" if len(failed) > 1 else ""))
+        raise Failed(failed[0] + (f" (and {len(failed) - 1} others failed)" if len(failed) > 1 else ""))

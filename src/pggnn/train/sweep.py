@@ -3,6 +3,7 @@
 import json
 import math
 import statistics
+from contextlib import ExitStack
 
 from rich.console import Console
 
@@ -10,7 +11,7 @@ from pggnn.data.graphs import Graphs
 from pggnn.train import log
 from pggnn.train.choice import Key, Options
 from pggnn.train.config import FILE, Config, difference
-from pggnn.train.folder import CIRCUMSTANCES, is_done, missing, prepare
+from pggnn.train.folder import CIRCUMSTANCES, claimed, is_done, missing, prepare
 from pggnn.train.options import load
 from pggnn.train.progress import Bars
 from pggnn.train.protocol import Member, members
@@ -44,18 +45,20 @@ def train_missing(
         until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
     """
     known: dict[str, Graphs] = {}
-    for config in configs.values():
-        if is_done(config):
-            continue
-        data = json.dumps([config.data.name, config.data.options, config.data.walks])
-        graphs = known[data] = known.get(data) or load_graphs(config)
-        check(config, graphs)
-        prepare(config, graphs.schema, "last" if (config.folder / FILE).exists() else None)
-    todo = _missing(configs)
-    if todo:
-        console.print(f"{name}: {_count(todo)} to do, {jobs} at once")
-    with Bars(console, "") as bars:
-        train_side_by_side(todo, jobs, "last", bars, until)
+    with ExitStack() as held:
+        for config in configs.values():
+            if is_done(config):
+                continue
+            data = json.dumps([config.data.name, config.data.options, config.data.walks])
+            graphs = known[data] = known.get(data) or load_graphs(config)
+            check(config, graphs)
+            held.enter_context(claimed(config.folder))
+            prepare(config, graphs, "last" if (config.folder / FILE).exists() else None)
+        todo = _missing(configs)
+        if todo:
+            console.print(f"{name}: {_count(todo)} to do, {jobs} at once")
+        with Bars(console, "") as bars:
+            train_side_by_side(todo, jobs, "last", bars, until)
     left = _missing(configs)
     if left:
         console.print(describe(name, configs, left, jobs), soft_wrap=True, highlight=False)

@@ -1,5 +1,6 @@
 """What a network's scores mean: losses and metrics for each kind of target."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,9 @@ class Task:
 
     def better(self, value: float, than: float | None) -> bool:
         """Whether one value of the metric is better than another."""
-        return than is None or (value > than if self.maximise else value < than)
+        if than is None or math.isnan(than):
+            return True
+        return value > than if self.maximise else value < than
 
     def targets(self, y: Tensor) -> Tensor:
         """The targets, one row for each row of scores where those have several columns."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pggnn.data.schema import Schema
+from pggnn.data.walks import MOST_NODES
 from pggnn.train import protocol
 from pggnn.train.candidates import Candidate, Search, rank, write, write_config
 from pggnn.train.choice import Options
@@ -48,9 +49,12 @@ def tune(
         raise ValueError("candidates are chosen by validation, and protocol.kind folds has none: choose nested")
     data = Path(config.data.name).name
     out = out or Path(f"runs/{Path(data).stem.lower()}-tune")
-    search = Search(options, changes(config, graphs.schema))
+    tried = changes(config, graphs.schema)
+    if int(graphs.nodes.max()) > MOST_NODES:
+        tried.pop("walks", None)
+    search = Search(options, tried)
     ranked = rank("tune", {data: search}, out, only, jobs, (), console, until)
-    found, tried = {one.name: one.loss for one in ranked}, search.candidates
+    found = {one.name: one.loss for one in ranked}
     helped = [one for one in tried if one != CONTROL and found.get(one, math.inf) < found.get(GIVEN, -math.inf)]
     if len(helped) > 1 and found.keys() == tried.keys():
         together = " + ".join(helped)
