@@ -1,12 +1,13 @@
 """The operation as PyTorch knows it: an autograd function while values flow, a registered operator while a compiler or
 an exporter looks on. The registry's bookkeeping costs more than a small graph's arithmetic."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 
 from pggnn.ops.packed import Packed, state_dtype
@@ -37,6 +38,7 @@ def differentiable(
             gates, weights, *graph[:-1], reading.form, reading.limit or 0, cell, workspace, fused, keep, codes
         )[0]  # fmt: skip
         return out
+    refuse_tangents((gates, *weights))
     operation = _operation(gates, weights, graph, reading, cell, workspace, fused, plan)
     if keep:
         return cast(Tensor, _Eager.apply(operation, gates, *weights))
@@ -65,15 +67,28 @@ def without_autocast(x: Tensor) -> AbstractContextManager[object]:
     return torch.autocast(device, enabled=False) if autocasts else nullcontext()
 
 
+def refuse_tangents(tensors: Iterable[Tensor] | None = None) -> None:
+    """Refuses forward-mode differentiation, whose tangents would be lost here: derivatives would be wrong, and nothing
+    would say so. Where they cannot be seen, below autograd, all is refused for as long as there may be some."""
+    if forward_ad._current_level < 0:  # what is asked of every call: before any tensor is looked at
+        return
+    if tensors is None or any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors):
+        raise NotImplementedError(
+            'forward-mode differentiation (dual numbers, torch.func.jvp) is not supported; use backend="reference", or '
+            "gradients (torch.autograd.grad); what was compiled can only be called outside of it"
+        )
+
+
 Gradients = tuple[Tensor | None, ...]
 
 
 def differentiable_once(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
     """Has a second derivative refused. PyTorch's own decorator lets one through where what the gradient is made of is
-    constant, as that of a sum: but gradients depend on what was saved, too."""
+    constant, as that of a sum, and one in forward mode: but gradients depend on what was saved, too."""
     refusing = once_differentiable(backward)
 
     def wrapped(ctx: Any, *gradients: Tensor) -> Gradients:
+        refuse_tangents(gradients)
         if torch.is_grad_enabled():
             gradients = tuple(gradient.detach().requires_grad_() for gradient in gradients)
         return refusing(ctx, *gradients)
@@ -105,6 +120,7 @@ def _forward(
     root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The sums, and what the backward pass needs where it is to be kept and fits the workspace."""
+    refuse_tangents()
     graph = Graph(start, degree, order, profile, rows, root, codes)
     reading = Reading(cast(Form, form), limit or None)
     out, states = _operation(gates, weights, graph, reading, cell, workspace, fused).forward(keep)
@@ -129,6 +145,7 @@ def _backward(
     root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, codes: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the gate rows and of each weight."""
+    refuse_tangents()
     graph = Graph(start, degree, order, profile, rows, root, codes)
     reading = Reading(cast(Form, form), limit or None)
     operation = _operation(gates, weights, graph, reading, cell, workspace, fused)
