@@ -4,8 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
+from pggnn import Plan
+from pggnn.data.dataset import GraphDataset
 from pggnn.data.export import save_jsonl
+from pggnn.data.graphs import Graphs
 from pggnn.data.jsonl import load_jsonl
+from pggnn.data.schema import Schema
 
 WATER = {"id": "water", "node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "split": "train"}
 
@@ -88,6 +92,21 @@ def test_names_ids_and_splits_survive_the_round_trip(write, tmp_path):
         part = load_jsonl(save_jsonl(graphs[1:], tmp_path / "part.jsonl"))
         assert part.ids == [5]
         assert [*part.splits] == ["val"]
+
+
+def test_neighbours_and_their_order_survive_the_other_flow(tmp_path):
+    edges = torch.tensor([[0, 0, 1, 2], [2, 1, 0, 0]])  # node 0 has neighbours 2 and 1, in this order
+    graphs = Graphs(
+        torch.tensor([3]), torch.tensor([4]), edges, edge={"edge_attr": torch.rand(4, 1)},
+        schema=Schema(edge_features=1, flow="target_to_source"),
+    )  # fmt: skip
+    dataset = GraphDataset(graphs)
+    expected = Plan.build(edges, 3, "target_to_source")
+    for form in (dataset, dataset[:1], GraphDataset(graphs, transform=lambda data: data)):
+        read = load_jsonl(save_jsonl(form, tmp_path / "a.jsonl"))
+        plan = Plan.build(read[0].edge_index, 3, read.schema.flow)
+        assert torch.equal(plan.neighbor, expected.neighbor) and torch.equal(plan.center, expected.center)
+        assert torch.equal(read[0].edge_attr[plan.edge], dataset[0].edge_attr[expected.edge])
 
 
 def test_whole_numbers_become_labels(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,9 @@ def save_jsonl(
     """Writes a data set, whole or not at all, so that :func:`pggnn.data.jsonl.load_jsonl` gives the same graphs.
 
     Whole numbers in ``y`` are written as classes (``y.float()`` for regression), those in ``x`` or ``edge_attr``, if
-    there is one for each node or edge, as labels. Edges are written as they stand, with ``"directed": true``.
+    there is one for each node or edge, as labels. Edges are written as they stand, with ``"directed": true``; turned
+    round where the data set's ``flow`` is ``"target_to_source"``, since sources are the neighbours in a file: each node
+    keeps its neighbours and their order.
 
     Args:
         graphs: A data set or list of ``Data``. Of a :class:`GraphDataset`, ids, splits and all names are kept.
@@ -43,6 +46,8 @@ def save_jsonl(
     if (stored.nodes == 0).any():
         raise ValueError(f"graph {int(stored.nodes.argmin())} cannot be written: it needs one node at least")
     stored.checked("the graphs cannot be written")
+    if isinstance(graphs, GraphDataset) and graphs.schema.flow == "target_to_source":
+        stored = replace(stored, edge_index=stored.edge_index.flip(0))
     given = splits if splits is not None else own.splits if own is not None else {}
     if strange := set(given) - set(SPLITS):
         raise ValueError(f"splits must be named {', '.join(SPLITS)}, got {', '.join(map(str, strange))}")
