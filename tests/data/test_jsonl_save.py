@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -107,6 +109,42 @@ def test_neighbours_and_their_order_survive_the_other_flow(tmp_path):
         plan = Plan.build(read[0].edge_index, 3, read.schema.flow)
         assert torch.equal(plan.neighbor, expected.neighbor) and torch.equal(plan.center, expected.center)
         assert torch.equal(read[0].edge_attr[plan.edge], dataset[0].edge_attr[expected.edge])
+
+
+def test_splits_are_numbers_each_once_or_masks(tmp_path):
+    graphs = [Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2) for _ in range(3)]
+    first = torch.tensor([True, False, False])
+    for splits in ({"train": first, "test": ~first}, {"train": first.numpy(), "test": [False, True, True]}):
+        read = load_jsonl(save_jsonl(graphs, tmp_path / "a.jsonl", splits))
+        assert {name: index.tolist() for name, index in read.splits.items()} == {"train": [0], "test": [1, 2]}
+    for splits, message in (
+        ({"train": [0, 1], "val": [1, 2]}, "graph 1 is in the splits twice, 'train' and 'val'"),
+        ({"train": [0, 1, 2, 2]}, "graph 2 is in the splits twice"),
+        ({"train": [0, 1, 3]}, "split 'train' names graph 3; they are numbered 0 to 2"),
+        ({"train": [0, 1], "test": [-1]}, "split 'test' names graph -1"),
+        ({"train": first[:2]}, r"split 'train', a mask, must have the shape \[3\], got \[2\]"),
+        ({"train": [0.0, 1.0, 2.0]}, "split 'train' must be the numbers of its graphs, or a mask"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            save_jsonl(graphs, tmp_path / "new.jsonl", splits)
+    read.splits = {"train": torch.tensor([0, 1]), "test": torch.tensor([1, 2])}
+    with pytest.raises(ValueError, match="graph 1 is in the splits twice"):
+        save_jsonl(read, tmp_path / "new.jsonl")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_what_is_left_out_is_named(tmp_path):
+    graph = Data(edge_index=torch.tensor([[0], [1]]), pos=torch.rand(2, 3), edge_weight=torch.rand(1), num_nodes=2)
+    stored = Graphs(
+        torch.tensor([2]), torch.tensor([1]), graph.edge_index, node={"pos": graph.pos},
+        edge={"edge_weight": graph.edge_weight},
+    )  # fmt: skip
+    for graphs in ([graph], GraphDataset(stored), GraphDataset(stored)[:1]):
+        with pytest.warns(UserWarning, match="edge_weight, pos left out: .* belongs in x or edge_attr"):
+            save_jsonl(graphs, tmp_path / "a.jsonl")
+    del graph.pos, graph.edge_weight
+    with warnings.catch_warnings(action="error"):
+        save_jsonl(load_jsonl(save_jsonl([graph], tmp_path / "a.jsonl")), tmp_path / "b.jsonl")
 
 
 def test_whole_numbers_become_labels(tmp_path):

@@ -1,6 +1,7 @@
 """Any PyG data set → a JSON-lines file, in the format of :mod:`pggnn.data.jsonl`."""
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -19,6 +20,8 @@ from pggnn.data.schema import Name, Schema
 from pggnn.files import replacing
 
 ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False)
+KEPT = {"edge_index", "num_nodes", "_num_nodes", "x", "edge_attr", "y"}
+"""What is written of a graph, and PyG's list of the numbers of nodes."""
 Column = tuple[np.ndarray, tuple[Name, ...]]
 """Rows, and what their values are called, if they have names."""
 Columns = dict[str, Column]
@@ -32,15 +35,18 @@ def save_jsonl(
     Whole numbers in ``y`` are written as classes (``y.float()`` for regression), those in ``x`` or ``edge_attr``, if
     there is one for each node or edge, as labels. Edges are written as they stand, with ``"directed": true``; turned
     round where the data set's ``flow`` is ``"target_to_source"``, since sources are the neighbours in a file: each node
-    keeps its neighbours and their order.
+    keeps its neighbours and their order. What else graphs have (``edge_weight``, ``pos`` …) has no place in
+    the format: a warning names what is left out.
 
     Args:
         graphs: A data set or list of ``Data``. Of a :class:`GraphDataset`, ids, splits and all names are kept.
         path: The file.
-        splits: Numbers of the graphs of ``"train"``, ``"val"`` and ``"test"``.
+        splits: The graphs of ``"train"``, ``"val"`` and ``"test"``: numbers, each once, or a mask over all graphs.
     """
     own = graphs if isinstance(graphs, GraphDataset) and graphs.transform is None else None
-    stored = Graphs.of(own) if own is not None and own._indices is None else _gather(list(graphs))
+    whole = own if own is not None and own._indices is None else None
+    listed: list[Any] = [whole._data] if whole is not None else list(graphs)
+    stored = Graphs.of(whole) if whole is not None else _gather(listed)
     if len(stored) == 0:
         raise ValueError("there are no graphs to write")
     if (stored.nodes == 0).any():
@@ -48,10 +54,13 @@ def save_jsonl(
     stored.checked("the graphs cannot be written")
     if isinstance(graphs, GraphDataset) and graphs.schema.flow == "target_to_source":
         stored = replace(stored, edge_index=stored.edge_index.flip(0))
-    given = splits if splits is not None else own.splits if own is not None else {}
-    if strange := set(given) - set(SPLITS):
-        raise ValueError(f"splits must be named {', '.join(SPLITS)}, got {', '.join(map(str, strange))}")
-    split_of = {int(i): name for name, members in given.items() for i in members}
+    if splits is None and own is not None:
+        split_of = _split_of(own.splits, own.len())
+    else:
+        split_of = _split_of(splits or {}, len(stored))
+    if left := sorted({key for graph in listed for key in graph.to_dict()} - KEPT):
+        what = "the format has no place for it; what a network should read belongs in x or edge_attr"
+        warnings.warn(f"{', '.join(left)} left out: {what}", stacklevel=2)
     numbers = own.indices() if own is not None else range(len(stored))
     with replacing(path) as unfinished, open(unfinished, "w", encoding="ascii", newline="\n") as file:
         for i, entry in enumerate(_entries(stored, own.schema if own is not None else None)):
@@ -66,6 +75,28 @@ def save_jsonl(
             except ValueError as error:
                 raise ValueError(f"graph {i} cannot be written: {error}") from None
     return Path(path)
+
+
+def _split_of(splits: Mapping[str, Sequence[int] | Tensor], count: int) -> dict[int, str]:
+    """The split of each of so many graphs, given by their numbers or as masks."""
+    if strange := set(splits) - set(SPLITS):
+        raise ValueError(f"splits must be named {', '.join(SPLITS)}, got {', '.join(map(str, strange))}")
+    found: dict[int, str] = {}
+    for name, members in splits.items():
+        index = np.asarray(members.cpu() if isinstance(members, Tensor) else [*members])
+        if index.dtype == bool and index.shape != (count,):
+            raise ValueError(f"split {name!r}, a mask, must have the shape [{count}], got {list(index.shape)}")
+        index = np.flatnonzero(index) if index.dtype == bool else index
+        if index.size and (index.ndim != 1 or index.dtype.kind not in "iu"):
+            raise ValueError(f"split {name!r} must be the numbers of its graphs, or a mask, got {members!r}")
+        if index.size and not 0 <= index.min() <= index.max() < count:
+            wrong = index.min() if index.min() < 0 else index.max()
+            raise ValueError(f"split {name!r} names graph {wrong}; they are numbered 0 to {count - 1}")
+        for i in index.tolist():
+            if i in found:
+                raise ValueError(f"graph {i} is in the splits twice, {found[i]!r} and {name!r}; it may be in one, once")
+            found[i] = name
+    return found
 
 
 def _gather(graphs: list[Data]) -> Graphs:
