@@ -147,6 +147,26 @@ def test_what_is_left_out_is_named(tmp_path):
         save_jsonl(load_jsonl(save_jsonl([graph], tmp_path / "a.jsonl")), tmp_path / "b.jsonl")
 
 
+def test_features_of_16_bits_are_numbers_too(tmp_path):
+    graph = Data(edge_index=torch.tensor([[0], [1]]), x=torch.rand(2, 3).bfloat16(), edge_attr=torch.rand(1, 2).half())
+    (read,) = load_jsonl(save_jsonl([graph], tmp_path / "a.jsonl"))
+    assert torch.equal(read.x, graph.x.float()) and torch.equal(read.edge_attr, graph.edge_attr.float())
+
+
+def test_features_that_cannot_be_written(tmp_path):
+    first, second, third = (Data(edge_index=torch.tensor([[0], [1]]), x=torch.rand(2, width)) for width in (2, 2, 3))
+    with pytest.raises(ValueError, match=r"graph 2 .*: x has the shape \[2, 3\], that of graph 0 \[2, 2\]"):
+        save_jsonl([first, second, third], tmp_path / "a.jsonl")
+    first.y, second.y = torch.ones(1, 2), torch.ones(1, 3)
+    with pytest.raises(ValueError, match=r"graph 1 cannot be written: y has the shape \[1, 3\]"):
+        save_jsonl([first, second], tmp_path / "a.jsonl")
+    third.x = torch.complex(third.x, third.x)
+    with pytest.raises(ValueError, match=r"x is torch.complex64, .* torch.view_as_real"):
+        save_jsonl([third], tmp_path / "a.jsonl")
+    third.x = torch.view_as_real(third.x)
+    assert load_jsonl(save_jsonl([third], tmp_path / "a.jsonl")).schema.features == 6
+
+
 def test_whole_numbers_become_labels(tmp_path):
     graph = Data(
         x=torch.tensor([[6], [8]]),

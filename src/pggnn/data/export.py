@@ -52,6 +52,12 @@ def save_jsonl(
     if (stored.nodes == 0).any():
         raise ValueError(f"graph {int(stored.nodes.argmin())} cannot be written: it needs one node at least")
     stored.checked("the graphs cannot be written")
+    for _, name, value in stored.attributes():
+        if name in KEPT and value.is_complex():
+            raise ValueError(
+                f"the graphs cannot be written: {name} is {value.dtype}, but the format has real numbers; give real "
+                "and imaginary parts as columns, torch.view_as_real"
+            )
     if isinstance(graphs, GraphDataset) and graphs.schema.flow == "target_to_source":
         stored = replace(stored, edge_index=stored.edge_index.flip(0))
     if splits is None and own is not None:
@@ -114,6 +120,11 @@ def _gather(graphs: list[Data]) -> Graphs:
         values = [value if value.dim() else value.reshape(1) for value in given if value is not None]
         if values and len(values) < len(graphs):
             raise ValueError(f"the graphs cannot be written: {len(values)} of {len(graphs)} have {name}")
+        first = next((i for i, value in enumerate(values) if value.shape != (0,)), 0)  # others may be of no edges
+        for i, value in enumerate(values):
+            if value.shape != (0,) and value.shape[1:] != values[first].shape[1:]:
+                shapes = f"{list(value.shape)}, that of graph {first} {list(values[first].shape)}"
+                raise ValueError(f"graph {i} cannot be written: {name} has the shape {shapes}; widths must be the same")
         if values:
             found[name] = values
     node = {"x": torch.cat(found["x"])} if "x" in found else {}
@@ -190,5 +201,7 @@ def _targets(y: Tensor, schema: Schema | None) -> Column:
 
 
 def _column(value: Tensor, names: tuple[Name, ...] = ()) -> Column:
-    """In main memory; true and false as 1 and 0."""
+    """In main memory; true and false as 1 and 0, and what NumPy does not know (bfloat16) as float32."""
+    if value.is_floating_point() and value.dtype not in (torch.half, torch.float, torch.double):
+        value = value.float()
     return (value.long() if value.dtype == torch.bool else value).cpu().numpy(), names
