@@ -1,4 +1,5 @@
 import pickle
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -8,6 +9,7 @@ from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
 from pggnn import Plan
+from pggnn.cli import main
 from pggnn.data.batches import Batches
 from pggnn.data.brec import BREC, FAMILIES, read_brec
 from pggnn.data.catalogue import CATALOGUE, load, lookup
@@ -133,6 +135,20 @@ def test_ones_own_files_load_by_path(write, tmp_path, monkeypatch):
     (tmp_path / "zinc").mkdir()
     with pytest.raises(FileNotFoundError, match=r"zinc12k.npz is not there"):
         load("zinc", tmp_path)  # a folder of the same name does not hide the data set
+
+
+def test_a_name_that_is_a_data_set_and_a_folder_here_is_refused_everywhere(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mutag").mkdir()
+    (tmp_path / "mutag" / "mutag.txt").write_text("20\n" + 10 * "1 4\n0 0\n2 7\n0 1 1\n1 1 0\n")
+    monkeypatch.chdir(tmp_path)
+    train = ["train", "--optim.epochs", "1", "--model.hidden", "4", "--model.layers", "1", "--data.name"]
+    for command in (["data", "check"], ["data", "stats"], train):
+        assert main([*command, "mutag"]) == 2
+        assert "'mutag' is a data set and a folder here: write ./mutag for the folder" in capsys.readouterr().err
+        assert main([*command, "./mutag"]) == 0
+    with pytest.raises(ValueError, match=r"write \./mutag for the folder"):
+        load("mutag")
+    assert len(load("./mutag")) == len(load(Path("mutag"))) == len(load(tmp_path / "mutag")) == 20
 
 
 def test_names_are_forgiving():

@@ -111,8 +111,18 @@ def lookup(name: str | Path) -> tuple[str, Entry]:
 
 
 def is_own(name: str | Path) -> bool:
-    """Whether this is the path of one's own graphs, not the name of a data set."""
-    return _plain(name) not in CATALOGUE and Path(name).exists()
+    """Whether this is the path of one's own graphs, not the name of a data set. What is both is refused, whether or not
+    the data set's file is there: one command must not mean other graphs elsewhere. A ``Path`` is never a name."""
+    path = Path(name)
+    if _plain(name) not in CATALOGUE:
+        return path.exists()
+    own = any(path.glob("*.txt")) if path.is_dir() else path.exists()  # not the data root's folders, such as zinc
+    if own and not isinstance(name, Path):
+        kind = "folder" if path.is_dir() else "file"
+        raise ValueError(
+            f"{name!r} is a data set and a {kind} here: write ./{name} for the {kind}, or rename it and read the set"
+        )
+    return own
 
 
 def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **options: Any) -> "GraphDataset":
@@ -142,6 +152,7 @@ def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **opt
 def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
     """One's own graphs, checked: a JSON-lines file, or a zip or folder in TU's or GIN's format; read as those that a
     ``schema`` is of, where one is given."""
+    is_own(path)  # refuses a name that is a data set's too
     if _in_tu_format(Path(path)):
         from pggnn.data.tu import read_tu
 

@@ -61,7 +61,7 @@ def add_commands(data: argparse.ArgumentParser) -> None:
     sub = command(
         "check", print_check, "Check graphs of your own and say what the file holds.", CHECK_EXAMPLES
     )  # fmt: skip
-    sub.add_argument("file", type=Path, help="a JSON-lines file, or a folder or zip in TU's or GIN's format")
+    sub.add_argument("file", help="a JSON-lines file, or a folder or zip in TU's or GIN's format")
 
 
 def list_sets(args: argparse.Namespace) -> None:
