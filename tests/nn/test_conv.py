@@ -273,6 +273,21 @@ def test_bad_edge_features_are_refused():
         conv(x, edge_index, torch.randn(2, 3))
     with pytest.raises(ValueError, match=r"neighbours must have shape \[5, 4\], got \[3, 4\]"):
         conv(x, Plan.build(edge_index, 5), torch.randn(2, 2))
+    with pytest.raises(TypeError, match=r"features of the edges must be floating-point, got torch.int64"):
+        conv(x, edge_index, torch.ones(2, 2, dtype=torch.long))
+    for enabled in (False, True):  # autocast leaves float64 as it is
+        with (
+            torch.autocast("cpu", torch.bfloat16, enabled),
+            pytest.raises(TypeError, match=r"edges are torch.float64, but the layer's weights torch.float32"),
+        ):
+            conv(x, edge_index, torch.randn(2, 2).double())
+
+
+@pytest.mark.parametrize("channels", [-1, (-1, -1), 3])
+def test_pairs_of_other_widths_are_refused(channels):
+    pair, edge_index = (torch.randn(3, 3), torch.randn(3, 4)), torch.tensor([[0, 1], [1, 2]])
+    with pytest.raises(ValueError, match="same number of channels, got 3 and 4; use root"):
+        PGConv(channels, 6)(pair, edge_index)
 
 
 @pytest.mark.parametrize(

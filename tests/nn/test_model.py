@@ -182,6 +182,23 @@ def test_a_batch_vector_of_other_nodes_is_refused():
         PGGNN(4, 6, 2)(torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]), torch.zeros(2, dtype=torch.long))
 
 
+@pytest.mark.parametrize("options", [{}, {"relabellings": 1}])
+@pytest.mark.parametrize("dtype", [torch.float, torch.int, torch.bool])
+def test_a_batch_vector_of_another_type_is_refused(dtype, options):
+    network = PGGNN(3, 6, 2, **options)
+    with pytest.raises(TypeError, match=rf"batch must be .* torch.int64, got {dtype}; use .long()"):
+        network(torch.randn(3, 3), torch.tensor([[0, 1], [1, 2]]), torch.zeros(3, dtype=dtype))
+
+
+@pytest.mark.parametrize("start", [torch_init, tally_init])
+def test_weights_without_a_shape_are_not_started(start):
+    network = PGGNN(-1, 6, 2)
+    with pytest.raises(ValueError, match=r"before their shape is known \(in_channels=-1\): call the network once"):
+        network.apply(start)
+    network(torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]))
+    network.apply(start)
+
+
 def test_weights_that_start_as_pytorchs():
     network = PGGNN(3, 100, 2, num_layers=2).apply(torch_init)
     for name, parameter in (*network.convs[1].rnn.named_parameters(), ("score", network.scores[1].weight)):

@@ -177,13 +177,12 @@ class SequenceConv(MessagePassing):
             if tensor.dim() != 2 or tensor.size(0) != nodes or channels not in (-1, tensor.size(1)):
                 wanted = f"[{nodes}, {'channels' if channels == -1 else channels}]"
                 raise ValueError(f"features of the {name} must have shape {wanted}, got {list(tensor.shape)}")
-            if not tensor.is_floating_point():
-                raise TypeError(f"features of the {name} must be floating-point, got {tensor.dtype}; use .float()")
-            if tensor.dtype != weights and not torch.is_autocast_enabled(tensor.device.type):
-                raise TypeError(
-                    f"features of the {name} are {tensor.dtype}, but the layer's weights {weights}; "
-                    "turn one of them into the other's type, or use torch.autocast"
-                )
+            _check_type(f"features of the {name}", tensor, weights)
+        if self.lin_root is None and center_x is not None and center_x.size(1) != neighbor_x.size(1):
+            raise ValueError(
+                "one RNN reads neighbours and centre, so both need the same number of channels, got "
+                f'{neighbor_x.size(1)} and {center_x.size(1)}; use root="linear" for different ones'
+            )
         if self.structure > 0 and neighbor_x is not center_x:
             raise ValueError(
                 "structure asks which neighbours are neighbours of each other, so they must be the nodes of x, got "
@@ -198,9 +197,23 @@ class SequenceConv(MessagePassing):
             raise ValueError(
                 f"edge_attr must have shape [{plan.num_edges}, {self.edge_dim}], got {list(edge_attr.shape)}"
             )
+        else:
+            _check_type("features of the edges", edge_attr, weights)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, cell={self.cell!r})"
+
+
+def _check_type(what: str, tensor: Tensor, weights: torch.dtype) -> None:
+    """Refuses what cannot be multiplied by the weights: autocast leaves float64 as it is."""
+    if not tensor.is_floating_point():
+        raise TypeError(f"{what} must be floating-point, got {tensor.dtype}; use .float()")
+    wide = torch.double in (tensor.dtype, weights)
+    if tensor.dtype != weights and (wide or not torch.is_autocast_enabled(tensor.device.type)):
+        raise TypeError(
+            f"{what} are {tensor.dtype}, but the layer's weights {weights}; "
+            f"turn one of them into the other's type{'' if wide else ', or use torch.autocast'}"
+        )
 
 
 class PGConv(SequenceConv):

@@ -3,6 +3,7 @@
 from math import sqrt
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch_geometric.nn.dense.linear import Linear
 
 from pggnn.cells import Recurrence
@@ -16,6 +17,11 @@ def torch_init(module: torch.nn.Module) -> None:
     PyTorch makes them, and that is what the published figures were made with. On counting it learns faster.
     """
     if isinstance(module, (Recurrence, Linear)):
+        if any(map(is_lazy, module.parameters(recurse=False))):
+            raise ValueError(
+                "weights cannot be started before their shape is known (in_channels=-1): call the network once with "
+                "its inputs, then start them"
+            )
         bound = 1 / sqrt(module.hidden_size if isinstance(module, Recurrence) else module.in_channels)
         for parameter in module.parameters(recurse=False):
             torch.nn.init.uniform_(parameter, -bound, bound)

@@ -197,6 +197,7 @@ class PGGNN(Network):
         times = self.relabellings if self.training else max(self.relabellings, self.renumberings)
         if times == 0:  # layers number neighbours themselves in training
             return super().forward(x, edge_index, batch, *args, **kwargs)
+        check_batch(batch, x)
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
         graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
         scores = []

@@ -38,6 +38,8 @@ def check_batch(batch: OptTensor, x: Tensor) -> None:
     """Refuses a batch vector that is not one of these nodes. What is in it stays unseen: a GPU would have to wait."""
     if batch is not None and batch.shape != x.shape[:1]:
         raise ValueError(f"batch must have the shape {list(x.shape[:1])} of the nodes, got {list(batch.shape)}")
+    if batch is not None and batch.dtype != torch.long:
+        raise TypeError(f"batch must be the numbers of graphs as torch.int64, got {batch.dtype}; use .long()")
 
 
 def _has_kernel(x: Tensor) -> bool:
