@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,22 @@ def test_brec_figures_are_those_of_the_outcomes(folder, column):
     shown = {cells[0]: cells[column].strip("*") for cells in rows if len(cells) == 7}
     for family, apart, *_ in summarise(outcomes)[1:]:
         assert shown[family] == apart
+
+
+@pytest.mark.parametrize(
+    ("folder", "column", "apart"),
+    [("structure0", "no bits", 0), ("structure1", "one bit", 118), ("trios", "trios", 209)],
+)
+def test_brec_commands_print_the_outcomes_without_training(folder, column, apart, data_root, tmp_path, capsys):
+    """Options may have come since these protocols were written."""
+    made = tmp_path / folder
+    shutil.copytree(ROOT / "results" / "brec" / folder, made)
+    before = {file.name: file.read_bytes() for file in made.iterdir()}
+    command = re.findall(rf"^\| {column}.* \| `pggnn (lab brec .*)` \|$", TEXT, re.MULTILINE)[0].split()
+    assert main([*command, "--data-root", str(data_root), "--out", str(made)]) == 0
+    printed = capsys.readouterr().out
+    assert "pair" not in printed.partition("\n\n")[0]
+    assert [line.split()[:4] for line in printed.splitlines()][-3] == ["all", str(apart), "400", "0"]
+    assert {name: (made / name).read_bytes() for name in before} == before
+    assert main([*command, "--data-root", str(data_root), "--out", str(made), "--hidden", "8"]) == 2
+    assert "is of another run" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -191,11 +191,12 @@ class Results:
     def __init__(self, folder: Path, protocol: Protocol) -> None:
         fresh_network(protocol)  # refuses what cannot be made before anything is written
         self.folder, self.file = folder, folder / "pairs.jsonl"
-        config, known = json.dumps(asdict(protocol), indent=2), folder / "protocol.json"
-        if known.exists() and known.read_text() != config:
+        known = folder / "protocol.json"
+        if not known.exists():
+            with replacing(known) as file:
+                file.write_text(json.dumps(asdict(protocol), indent=2))
+        elif _complete(json.loads(known.read_text())) != asdict(protocol):
             raise ValueError(f"{known} is of another run; give --out another folder, or the options that it names")
-        with replacing(known) as file:
-            file.write_text(config)
 
     def read(self) -> dict[int, Outcome]:
         """The pairs that are done; a line that was cut off counts as not written."""
@@ -218,6 +219,11 @@ class Results:
                 f"{outcome.distance:.4g}, reliability {outcome.reliability:.4g}, {outcome.seconds:.1f} s",
                 flush=True,
             )
+
+
+def _complete(known: dict[str, Any]) -> dict[str, Any]:
+    """A protocol as it was written, with the options that have come since at their defaults."""
+    return asdict(Protocol()) | known | {"model": asdict(ModelConfig()) | known["model"]}
 
 
 def _line(outcome: Outcome) -> str:
