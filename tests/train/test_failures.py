@@ -2,22 +2,28 @@
 
 import fcntl
 import json
+import math
 import os
 import re
 import resource
 import signal
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from pggnn.cli import main
+from pggnn.data.schema import Schema
+from pggnn.report.packing import pack
 from pggnn.train import folder, log, run
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import Config, DataConfig, RunConfig, save
+from pggnn.train.options import load, parse
 from pggnn.train.progress import Bars
 from pggnn.train.protocol import Member
+from pggnn.train.task import Task
 
 ER = ["--data.name", "ER", "--data.options", "{seed: 0, graphs: 24}", "--run.device", "cpu", "--run.jobs", "1"]
 ER += ["--model.hidden", "4", "--model.layers", "1", "--optim.epochs", "2", "--run.tensorboard", "false"]
@@ -237,6 +243,47 @@ def test_evaluation_on_graphs_that_do_not_fit(small, fit, refused, classes, tmp_
     (folder / "three_graph_indicator.txt").write_text("1\n1\n2\n")
     (folder / "three_graph_labels.txt").write_text("5\n7\n")
     assert "label 0 is none of those known: a, b, c, d" in refused("evaluate", config.folder, "--data", folder)
+
+
+def test_a_run_is_claimed_before_anything_of_it_is_changed(small, fit, monkeypatch):
+    """Of two commands in one folder the second is refused, and the config stays that of the first."""
+    config = small(optim_epochs=1)
+    fit(config)
+    text = (config.folder / "config.yaml").read_text()
+    monkeypatch.setattr(folder, "PATIENCE", 0.0)
+    with folder.claimed(config.folder):
+        with pytest.raises(ValueError, match="is in use: another process trains there"):
+            fit(small(optim_epochs=5000), "last")
+        with pytest.raises(ValueError, match="is in use"):
+            fit(small(optim_lr=0.5))
+    assert (config.folder / "config.yaml").read_text() == text
+    assert fit(small(optim_epochs=2), "last").epochs
+
+
+def test_a_published_run_that_has_not_ended_is_not_begun_anew(small, fit, tmp_path):
+    config = small(optim_epochs=2)
+    fit(config)
+    (config.folder / "seed0" / "result.json").unlink()
+    pack(config.folder, tmp_path / "compact", unfinished=True)
+    text = (tmp_path / "compact" / "config.yaml").read_text()
+    with pytest.raises(ValueError, match="holds a run with other options"):
+        fit(small("compact", optim_epochs=2, optim_lr=0.5), "last")
+    assert (tmp_path / "compact" / "config.yaml").read_text() == text
+
+
+@pytest.mark.parametrize("name", ["1e3", "12e45", "1.5E-3", "-1e+5"])
+def test_names_that_look_like_numbers(name, small, fit):
+    config = small(name, optim_epochs=1)
+    fit(config)
+    assert load(config.folder) == config and f"'{config.run.out}'" not in (config.folder / "config.yaml").read_text()
+    bare = replace(config, run=replace(config.run, out=name))
+    save(bare, config.folder)
+    assert parse(["--config", str(config.folder / "config.yaml")])[0] == bare
+
+
+def test_what_was_not_a_number_is_worse_than_any():
+    task = Task(Schema("graph", "regression"), "auto")
+    assert task.better(1.0, math.nan) and not task.better(math.nan, 1.0)
 
 
 def test_control_c_names_the_checkpoint_and_how_to_go_on(small, fit, assert_same, tmp_path):

@@ -50,6 +50,23 @@ def test_what_helped_is_tried_together_and_validation_decides(tuned):
     assert (best.data, best.model, best.optim, best.protocol) == (given.data, given.model, given.optim, given.protocol)
 
 
+def test_a_candidate_that_fails_does_not_keep_the_others_from_being_ranked(tmp_path, monkeypatch):
+    tried = {"as given": (), "too fast": ("--optim.lr", "1e30"), "GIN": OTHER}
+    monkeypatch.setattr(module, "changes", lambda *_: dict(tried))
+    ranked, out = tune(SMALL, tmp_path / "tuned", jobs=2, console=Console(quiet=True))
+    assert {one.name for one in ranked} == {"as given", "GIN"}
+    assert (out / "tune.md").exists() and (out / "best.yaml").exists()
+    with pytest.raises(ValueError, match=r"in epoch 1; nothing was saved; try a lower --optim\.lr"):
+        tune(SMALL, tmp_path / "other", ["too fast"], jobs=1, console=Console(quiet=True))
+
+
+def test_walks_are_not_tried_where_a_graph_is_too_large_for_them(tmp_path, trainings_in_this_process, monkeypatch):
+    monkeypatch.setattr(module, "MOST_NODES", 5)
+    monkeypatch.setattr(run, "Workers", trainings_in_this_process)
+    with pytest.raises(ValueError, match="walks"):
+        tune(SMALL, tmp_path, ["walks"], jobs=1, console=Console(quiet=True))
+
+
 def test_the_command_says_how_to_go_on_and_trains_nothing_again(tuned, capsys):
     ranked, out = tuned
     before = {path: path.stat().st_mtime_ns for path in out.glob("*/*/result.json")}
