@@ -163,13 +163,16 @@ def test_what_was_run_otherwise_is_said_below_the_table(tmp_path, in_this_proces
     assert "optim.epochs: 3, not 800" in notes["- GIN"] and "optim.epochs: 4, not 800" in notes["- GCN"]
 
 
-def test_what_has_ended_is_shown_however_it_was_run_unless_options_say_otherwise(tmp_path, in_this_process):
+def test_a_published_run_is_shown_however_it_was_made_unless_options_say_otherwise(tmp_path, in_this_process):
     (cell,), _ = reproduced(tmp_path)
-    (again,), page = reproduce("table2", tmp_path, True, None, ONLY, 1, (), Console(quiet=True))
-    assert again == cell
+    with pytest.raises(ValueError, match=r"holds a run with other options: .*optim\.epochs: 4, not 3"):
+        reproduced(tmp_path, more=(*TINY, "--optim.epochs", "4", "--optim.schedule", "cosine"))
+    pack(tmp_path / "table2", tmp_path / "compact" / "table2")
+    (again,), page = reproduce("table2", tmp_path / "compact", True, None, ONLY, 1, (), Console(quiet=True))
+    assert (again.mean, again.seeds) == (cell.mean, cell.seeds)
     assert "optim.epochs: 3, not 800" in page.read_text()
     with pytest.raises(ValueError, match=r"holds a run with other options: .*model\.hidden: 5, not 4"):
-        reproduced(tmp_path, more=(*TINY, "--model.hidden", "5"))
+        reproduced(tmp_path / "compact", more=(*TINY, "--model.hidden", "5"))
 
 
 def test_published_runs_are_found_where_they_are(tmp_path):

@@ -23,7 +23,7 @@ from pggnn.train.choice import Key, Options
 from pggnn.train.config import FILE, Config
 from pggnn.train.folder import ENVIRONMENT, conclude, missing
 from pggnn.train.options import load
-from pggnn.train.sweep import ended_or, train_missing
+from pggnn.train.sweep import keep_published, train_missing
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def reproduce(
     jobs = jobs or os.cpu_count() or 1
     given = ("--run.jobs", str(jobs), "--run.threads", str(max(1, (os.cpu_count() or 1) // jobs)))
     seeded = () if seeds is None else ("--protocol.seeds", json.dumps(seeds))
-    chosen = ended_or(runs(name, out, quick, (*given, *seeded, *more), only), (*seeded, *more))
+    chosen = keep_published(runs(name, out, quick, (*given, *seeded, *more), only), (*seeded, *more))
     train_missing(name, chosen, jobs, console, until)
     complete: dict[Key, Config] = {}
     for key in cells(name, quick):

@@ -21,7 +21,7 @@ from pggnn.train.config import Config, DataConfig, as_yaml, difference, plain
 from pggnn.train.folder import CIRCUMSTANCES, missing
 from pggnn.train.options import load, parse
 from pggnn.train.run import Failed
-from pggnn.train.sweep import ended_or, train_missing
+from pggnn.train.sweep import keep_published, train_missing
 from pggnn.train.task import METRIC
 
 
@@ -113,7 +113,7 @@ def rank(
     for name, data in choose(title, folders, only):
         one, place = searches[data], ("--run.out", str(folders[name, data]))
         configs[name, data] = one.config(name, *one.protocol, *given, *more, *place)
-    configs = ended_or(configs, more)
+    configs = keep_published(configs, more)
     console = console or Console(stderr=True)
     try:
         train_missing(title, configs, jobs, console, until)

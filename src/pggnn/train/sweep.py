@@ -20,15 +20,16 @@ from pggnn.train.run import check, load_graphs, train_side_by_side
 Training = tuple[Config, Member]
 
 
-def ended_or(configs: dict[Key, Config], given: Options) -> dict[Key, Config]:
-    """The same runs, but those that have ended in their folders as they are there, unless they differ from them in
-    ``given`` options: published runs are shown however they were made."""
+def keep_published(configs: dict[Key, Config], given: Options) -> dict[Key, Config]:
+    """The same runs, but published ones that have ended as they are in their folders, however they were made, unless
+    that is otherwise than the ``given`` options say."""
     keys = {word[2:].partition("=")[0] for word in given if word.startswith("--")}
     found = {}
     for key, config in configs.items():
         kept = load(config.folder) if (config.folder / FILE).exists() else config
         changed = {text.partition(":")[0] for text in difference(config, kept, CIRCUMSTANCES)}
-        found[key] = config if changed & keys or missing(kept) else kept
+        published = all((config.folder / member.name / log.COMPACT).exists() for member in members(kept))
+        found[key] = kept if published and not missing(kept) and not changed & keys else config
     return found
 
 
