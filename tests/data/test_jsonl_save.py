@@ -145,6 +145,7 @@ def test_what_is_left_out_is_named(tmp_path):
     del graph.pos, graph.edge_weight
     with warnings.catch_warnings(action="error"):
         save_jsonl(load_jsonl(save_jsonl([graph], tmp_path / "a.jsonl")), tmp_path / "b.jsonl")
+    assert len({(tmp_path / name).read_bytes() for name in ("a.jsonl", "b.jsonl")}) == 1
 
 
 def test_features_of_16_bits_are_numbers_too(tmp_path):

@@ -90,6 +90,7 @@ def folders(small, fit, tmp_path):
 def test_labels_of_a_folder_are_those_of_the_training(folders):
     """All nodes of one label, which says nothing in a file of its own, and some of the edges' labels alone."""
     trained, place = folders
+    assert len(list(evaluate(trained.config.folder))) == 1, "its own graphs are the same read that way"
     some = trained.read(write_tu(place / "some", [(1, 1, 1), (1, 1, 1)], [(1, 1), (1, 1)], (7, 7)))
     assert some.schema == trained.schema
     assert some[0].x.tolist() == [[1, 0, 0]] * 3 and some[0].edge_attr.tolist() == [[0, 1]] * 4

@@ -59,5 +59,9 @@ class Schema:
     @classmethod
     def from_json(cls, text: str) -> "Schema":
         """The reverse of :meth:`to_json`."""
-        fields: dict[str, Any] = json.loads(text)
+        return cls.from_fields(json.loads(text))
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> "Schema":
+        """The same, of what the text holds."""
         return cls(**fields | {key: tuple(value) for key, value in fields.items() if isinstance(value, list)})

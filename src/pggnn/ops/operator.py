@@ -73,7 +73,7 @@ def refuse_tangents(tensors: Iterable[Tensor] | None = None) -> None:
     if forward_ad._current_level < 0:  # what is asked of every call: before any tensor is looked at
         return
     if tensors is None or any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors):
-        raise NotImplementedError(
+        raise RuntimeError(
             'forward-mode differentiation (dual numbers, torch.func.jvp) is not supported; use backend="reference", or '
             "gradients (torch.autograd.grad); what was compiled can only be called outside of it"
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.paper.tables import BONDS, GROUP, NESTED, SHUFFLED, SINGLE
+from pggnn.paper.tables import BONDS, COMMITTEE, GROUP, NESTED, SHUFFLED, SINGLE
 from pggnn.train.candidates import Candidate, Search, rank, write, write_config
 from pggnn.train.choice import Options
 
@@ -23,7 +23,6 @@ MEANS = ("--model.renumberings", "8")
 """Renumbered, and answers are means over eight numberings."""
 AVERAGED = ("--optim.average", "0.9")
 """Answers are those of a moving average of the weights."""
-COMMITTEE = ("--model.committee", "5")
 K = ("--model.orderings", "16")
 LATE, LARGE = ("--optim.factor", "0.9"), ("--optim.batch_size", "64")
 DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")

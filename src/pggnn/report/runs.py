@@ -50,7 +50,7 @@ class Run:
         cut = missing(config)
         schema = read_json(folder / SCHEMA)
         return cls(
-            folder, folder.resolve().name, config, Schema.from_json(json.dumps(schema)) if schema else None,
+            folder, folder.resolve().name, config, Schema.from_fields(schema) if schema else None,
             read_json(folder / ENVIRONMENT) or {}, logs,
             {one: result for one, result in results.items() if one not in cut},
         )  # fmt: skip

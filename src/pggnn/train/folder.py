@@ -80,10 +80,12 @@ def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
     try:
         clear(folder)
         save(config, folder)  # first: by this file a run that was cut off here is known
-        for name, text in ((SCHEMA, graphs.schema.to_json()), (GRAPHS, json.dumps(describe_graphs(config, graphs)))):
-            if anew or not (folder / name).exists():
-                with replacing(folder / name) as file:
-                    file.write_text(text + "\n")
+        if anew or not (folder / SCHEMA).exists():
+            with replacing(folder / SCHEMA) as file:
+                file.write_text(graphs.schema.to_json() + "\n")
+        if anew or not (folder / GRAPHS).exists():
+            with replacing(folder / GRAPHS) as file:
+                file.write_text(json.dumps(describe_graphs(config, graphs)) + "\n")
         if missing(config) or not (folder / ENVIRONMENT).exists():  # or figures would be said to be of this machine
             with replacing(folder / ENVIRONMENT) as file:
                 file.write_text(json.dumps(describe_machine(), indent=2) + "\n")
@@ -98,8 +100,8 @@ def describe_graphs(config: Config, graphs: Graphs) -> dict[str, Any]:
 
 def check_same(config: Config, graphs: Graphs) -> None:
     """Refuses other graphs than those that a run was trained on: which of them train and which test would change."""
-    known, now = read_json(config.folder / GRAPHS), describe_graphs(config, graphs)
-    if known is not None and known != now:
+    known = read_json(config.folder / GRAPHS)
+    if known is not None and known != (now := describe_graphs(config, graphs)):
         raise ValueError(
             f"{config.data.name} has other graphs than those that {config.folder} was trained on, {known['graphs']} "
             f"then and {now['graphs']} now: bring the old ones back, or train anew in another folder (--run.out)"

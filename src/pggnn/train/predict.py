@@ -61,7 +61,7 @@ class Trained:
         config, kept = load(run), read_json(run / SCHEMA)
         if kept is None:
             raise ValueError(f"{run} is not whole: there is no {SCHEMA} in it")
-        schema = Schema.from_json(json.dumps(kept))
+        schema = Schema.from_fields(kept)
         scorers = {}
         for member in protocol.members(config):
             path = run / member.name / {"best": BEST, "last": LAST}[which]
