@@ -67,7 +67,7 @@ class Graphs:
         for name, tensor in tensors.items():
             if name not in left_out:
                 digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-                digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+                digest.update(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
     def checked(self, place: str) -> "Graphs":
