@@ -5,6 +5,7 @@ import sys
 import pytest
 import torch
 
+from pggnn.train.folder import describe_machine
 from pggnn.train.peaks import peaks
 
 SCRIPT = """
@@ -37,3 +38,10 @@ def test_of_a_gpu_what_is_reserved_and_what_is_used():
     del held
     found = peaks()
     assert 128 <= found["gpu_used"] <= found["gpu"]
+
+
+def test_a_gpu_is_on_record_where_the_run_has_it(small, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+    found = [describe_machine(small(run_device=device))["gpu"] for device in ("cpu", "auto", "cuda")]
+    assert found == [None, "a GPU", "a GPU"]

@@ -88,7 +88,7 @@ def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
                 file.write_text(json.dumps(describe_graphs(config, graphs)) + "\n")
         if missing(config) or not (folder / ENVIRONMENT).exists():  # or figures would be said to be of this machine
             with replacing(folder / ENVIRONMENT) as file:
-                file.write_text(json.dumps(describe_machine(), indent=2) + "\n")
+                file.write_text(json.dumps(describe_machine(config), indent=2) + "\n")
     except OSError as error:
         raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
 
@@ -114,8 +114,8 @@ def clear(folder: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def describe_machine() -> dict[str, Any]:
-    """Versions and hardware, for the record."""
+def describe_machine(config: Config) -> dict[str, Any]:
+    """Versions and hardware, for the record; a GPU where the run has one."""
     return {
         "pggnn": pggnn.__version__,
         "python": platform.python_version(),
@@ -123,8 +123,13 @@ def describe_machine() -> dict[str, Any]:
         "torch_geometric": torch_geometric.__version__,
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "gpu": torch.cuda.get_device_name() if uses_gpu(config) else None,
     }
+
+
+def uses_gpu(config: Config) -> bool:
+    """Whether a run is to be trained on a GPU: if there is one, unless the config says."""
+    return config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
 
 
 @contextmanager

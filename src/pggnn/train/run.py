@@ -18,7 +18,7 @@ from pggnn.nn.labels import adjacency_rows
 from pggnn.train import authors, checkpoint, log, protocol
 from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
-from pggnn.train.folder import claimed, clear, conclude, locked, missing, prepare
+from pggnn.train.folder import claimed, clear, conclude, locked, missing, prepare, uses_gpu
 from pggnn.train.models import build
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
@@ -76,7 +76,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
 
 def check(config: Config, graphs: Graphs) -> None:
     """Finds what is wrong with a run before there is a folder for it."""
-    if _uses_gpu(config) and not torch.cuda.is_available():
+    if uses_gpu(config) and not torch.cuda.is_available():
         raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
     protocol.parts(config, graphs, protocol.members(config)[0])
     build(config.model, graphs.schema)
@@ -142,7 +142,7 @@ def load_graphs(config: Config) -> Graphs:
 
 def side_by_side(config: Config) -> int:
     """How many trainings run at once. It follows from the config and the machine alone: so do the threads of each."""
-    jobs = config.run.jobs or (4 if _uses_gpu(config) else os.cpu_count() or 1)
+    jobs = config.run.jobs or (4 if uses_gpu(config) else os.cpu_count() or 1)
     return min(jobs, len(protocol.members(config)))
 
 
@@ -159,7 +159,7 @@ def make_fabric(config: Config) -> "Fabric":
     torch.set_float32_matmul_precision("high" if config.run.precision == "tf32" else "highest")
     every, here = processes()
     fabric = Fabric(
-        accelerator="cuda" if _uses_gpu(config) else "cpu",
+        accelerator="cuda" if uses_gpu(config) else "cpu",
         devices=here,
         num_nodes=every // here,
         strategy="ddp" if every > 1 else "auto",
@@ -178,10 +178,6 @@ def make_storage(config: Config, graphs: Graphs, fabric: "Fabric") -> Storage:
         if config.data.workers or 3 * size > free:
             device = torch.device("cpu")
     return Storage(graphs, device)
-
-
-def _uses_gpu(config: Config) -> bool:
-    return config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
 
 
 def train_side_by_side(
