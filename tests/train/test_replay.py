@@ -289,3 +289,15 @@ def test_what_layers_derive_is_made_ahead(options, tmp_path, monkeypatch):
     replay.step = step
     assert_same(expected, (fit(training, 2), training.network.state_dict()))
     assert ahead == [False, True, True], "made in the first step, then once for all in each epoch"
+
+
+@pytest.mark.parametrize("capturable", [False, True])
+def test_goes_on_on_another_device(capturable, storage, tmp_path):
+    """What can be recorded and what cannot is a matter of the device here, not of the one that a run began on."""
+    before, after = (begin(storage, tmp_path) for _ in range(2))
+    before.adam.param_groups[0]["capturable"] = capturable
+    after.adam.defaults["capturable"] = after.adam.param_groups[0]["capturable"] = not capturable
+    fit(before, 1)
+    before.save(improved=False)
+    after.resume(tmp_path / "last.safetensors")
+    assert [group["capturable"] for group in after.adam.param_groups] == [not capturable]

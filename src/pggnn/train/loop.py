@@ -116,6 +116,8 @@ class Training:
         checkpoint.load_weights(self.network, loaded.weights, path)
         if self.average is not None:
             checkpoint.load_weights(self.average, loaded.average, path)
+        for group in loaded.optimizer["param_groups"]:  # may be of a training on another device
+            group["capturable"] = self.adam.defaults["capturable"]
         self.optimizer.load_state_dict(loaded.optimizer)
         self.schedule.load_state_dict(loaded.state["schedule"])
         self.state = {key: value for key, value in loaded.state.items() if key != "schedule"}
