@@ -22,10 +22,11 @@ class RowNormalisation(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         x = x.contiguous()
         out, statistics = torch.empty_like(x), x.new_empty(2, x.size(1), dtype=torch.float)
-        normalise[grid(x)](
-            x, real, weight, bias, out, statistics, running_mean, running_var, batches, *x.shape, eps, momentum,
-            **shape(x),
-        )  # fmt: skip
+        with torch.cuda.device_of(x):
+            normalise[grid(x)](
+                x, real, weight, bias, out, statistics, running_mean, running_var, batches, *x.shape, eps, momentum,
+                **shape(x),
+            )  # fmt: skip
         ctx.save_for_backward(x, real, weight, statistics)
         return out
 

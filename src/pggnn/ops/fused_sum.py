@@ -23,7 +23,8 @@ class RowSum(torch.autograd.Function):
         out = values.new_empty(count, values.size(1))
         rows, begins = readers(number, count)
         torch._assert_async(begins[-1] - begins[0] == number.numel(), f"numbers must be from 0 to {count - 1}")
-        add_up(values.contiguous(), out, rows, begins)
+        with torch.cuda.device_of(values):
+            add_up(values.contiguous(), out, rows, begins)
         return out
 
     @staticmethod

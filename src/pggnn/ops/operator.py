@@ -39,11 +39,12 @@ def differentiable(
         )[0]  # fmt: skip
         return out
     refuse_tangents((gates, *weights))
-    operation = _operation(gates, weights, graph, reading, cell, workspace, fused, plan)
-    if keep:
-        return cast(Tensor, _Eager.apply(operation, gates, *weights))
-    with without_autocast(gates):
-        return operation.forward(keep=False)[0].to(gates.dtype)
+    with torch.cuda.device_of(gates):  # kernels of Triton run on the current device, wherever their tensors lie
+        operation = _operation(gates, weights, graph, reading, cell, workspace, fused, plan)
+        if keep:
+            return cast(Tensor, _Eager.apply(operation, gates, *weights))
+        with without_autocast(gates):
+            return operation.forward(keep=False)[0].to(gates.dtype)
 
 
 def _operation(
@@ -123,7 +124,8 @@ def _forward(
     refuse_tangents()
     graph = Graph(start, degree, order, profile, rows, root, codes)
     reading = Reading(cast(Form, form), limit or None)
-    out, states = _operation(gates, weights, graph, reading, cell, workspace, fused).forward(keep)
+    with torch.cuda.device_of(gates):
+        out, states = _operation(gates, weights, graph, reading, cell, workspace, fused).forward(keep)
     return out.to(gates.dtype), states
 
 
@@ -148,8 +150,9 @@ def _backward(
     refuse_tangents()
     graph = Graph(start, degree, order, profile, rows, root, codes)
     reading = Reading(cast(Form, form), limit or None)
-    operation = _operation(gates, weights, graph, reading, cell, workspace, fused)
-    d_gates, d_weights = operation.backward(d_out, states)
+    with torch.cuda.device_of(gates):
+        operation = _operation(gates, weights, graph, reading, cell, workspace, fused)
+        d_gates, d_weights = operation.backward(d_out, states)
     return [d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))]
 
 
