@@ -89,6 +89,15 @@ def test_a_gpu_that_is_not_there(refused, tmp_path):
     assert "run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto" in said
 
 
+def test_more_processes_than_gpus(refused, tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.setenv(name, "2")
+    said = refused("train", *ER, "--run.device", "cuda", "--run.out", tmp_path / "run")
+    assert "torchrun has started 2 processes here, but there are GPUs for 1 only" in said
+
+
 def test_folders_that_cannot_be_used(refused, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / ".hidden").touch()
@@ -340,6 +349,9 @@ def test_a_fold_that_fails_ends_the_sweep(small, fit, classes, monkeypatch):
     "error",
     [
         "torch.OutOfMemoryError: CUDA out of memory. And so on.",
+        "torch.AcceleratorError: CUDA error: out of memory",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "RuntimeError: Triton Error [CUDA]: out of memory",
         "torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
     ],
 )

@@ -34,8 +34,12 @@ ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
 STOPPED, ORPHANED = 75, 76
 """Exit codes of a training that stopped for want of time, and of one whose parent is no more."""
-NO_ROOM = "torch.OutOfMemoryError", "device(s) is/are busy or unavailable"
-"""What a training says last for which a GPU has too little memory, or its server (MPS) no place for one more."""
+NO_ROOM = (
+    "torch.OutOfMemoryError", "CUDA error: out of memory", "[CUDA]: out of memory", "STATUS_ALLOC_FAILED",
+    "device(s) is/are busy or unavailable",
+)  # fmt: skip
+"""What a training says last for which a GPU has too little memory, be it for tensors, for the process itself, Triton's
+kernels or cuBLAS, or its server (MPS) no place for one more."""
 POLL = 0.3
 """Seconds between two looks at other processes."""
 
@@ -78,6 +82,8 @@ def check(config: Config, graphs: Graphs) -> None:
     """Finds what is wrong with a run before there is a folder for it."""
     if uses_gpu(config) and not torch.cuda.is_available():
         raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
+    if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
+        raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     protocol.parts(config, graphs, protocol.members(config)[0])
     build(config.model, graphs.schema)
     if config.protocol.random == "authors":
