@@ -214,3 +214,12 @@ def test_edges_that_leave_their_graph_are_refused():
     graphs = [Data(x=torch.rand(2, 1), edge_index=torch.tensor([[0], [end]])) for end in (1, 5)]
     with pytest.raises(ValueError, match=r"graph 1 .* has 2 nodes, but an edge from 0 to 5"):
         Batches(Own(graphs))
+
+
+def test_graphs_stay_on_the_host_where_a_gpu_has_no_room(monkeypatch):
+    graphs = Graphs.of(Counting("er", seed=0, graphs=10))
+    size = sum(value.nbytes for value in (graphs.edge_index, *(value for _, _, value in graphs.attributes())))
+    for free, expected in ((3 * size, "cuda"), (3 * size - 1, "cpu")):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _, free=free: (free, 2**40))
+        assert storage.fitting(graphs, "cuda").type == expected
+    assert storage.fitting(graphs, "cpu").type == "cpu"

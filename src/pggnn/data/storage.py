@@ -126,6 +126,18 @@ def _neighbourhoods(graphs: Graphs, center_row: int) -> tuple[Tensor, Tensor | N
     return degree, None if in_order else edge
 
 
+def fitting(graphs: Graphs, device: torch.device | str) -> torch.device:
+    """Where to keep graphs for a network on this device: there, if they take less than a third of a GPU's free memory,
+    else on the host."""
+    device = torch.device(device)
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        size = graphs.edge_index.nbytes + sum(value.nbytes for _, _, value in graphs.attributes())
+        if 3 * size > free:
+            return torch.device("cpu")
+    return device
+
+
 def _send(table: Tensor, device: torch.device) -> tuple[Tensor, ...]:
     """Rows of a small table in one copy, which a GPU does not wait for."""
     if device.type == "cuda":

@@ -151,11 +151,11 @@ def run(
 def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Row]:
     """Measures the networks of a run on its test graphs, ``most`` of them at most; means over its seeds and folds."""
     trained = Trained.load(folder)
-    storage = Storage(Graphs.of(trained.read(trained.config.data.name)), device())
+    storage = Storage(Graphs.of(trained.read(trained.config.data.name)))
     model, found = trained.config.model, []
     for member, scorer in trained.scorers.items():
         index = protocol.parts(trained.config, storage.graphs, member).test[:most]
-        found.append(dict(measure(scorer, storage.take(index), trained.task, numberings)))
+        found.append(dict(measure(scorer, storage.take(index).to(device()), trained.task, numberings)))
     for kind in found[0]:
         figures = {name: [one[kind][name] for one in found] for name in found[0][kind]}
         means = {

@@ -108,16 +108,16 @@ def _answer(run: Run) -> Predictions:
     from pggnn.data.storage import Storage
     from pggnn.train import protocol
     from pggnn.train.folder import check_same
-    from pggnn.train.predict import Trained, device
+    from pggnn.train.predict import Trained, stored
 
     trained = Trained.load(run.folder, _which(run))
     graphs = Graphs.of(trained.read(run.config.data.name))
     check_same(trained.config, graphs)
-    storage, labelled, task = Storage(graphs, device()), Storage(graphs, plan=False), trained.task
+    storage, labelled, task = stored(graphs), Storage(graphs, plan=False), trained.task
     pairs = []
     for member in trained.scorers:
         test = protocol.parts(run.config, graphs, member).test
-        pairs.append((trained.answers(storage, test, [member]).cpu(), task.targets(labelled.take(test).y)))
+        pairs.append((trained.answers(storage, test, [member]), task.targets(labelled.take(test).y)))
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
     epochs = tuple(_epoch(run, member) for member in run.logs)

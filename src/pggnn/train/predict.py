@@ -15,7 +15,7 @@ from pggnn.data.batches import Batches
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
-from pggnn.data.storage import Storage
+from pggnn.data.storage import Storage, fitting
 from pggnn.files import read_json
 from pggnn.train import protocol
 from pggnn.train.checkpoint import Checkpoint, load_weights
@@ -31,6 +31,11 @@ from pggnn.train.task import Task
 def device() -> str:
     """Where trained networks answer."""
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def stored(graphs: Graphs) -> Storage:
+    """Graphs to answer for, where networks answer if they fit there."""
+    return Storage(graphs, fitting(graphs, device()))
 
 
 @dataclass(frozen=True)
@@ -94,9 +99,10 @@ class Trained:
         size = EVALUATION_BATCH[storage.device.type] * self.config.optim.batch_size
         batches = Batches(storage, size, index=index)
         chosen = [self.scorers[member] for member in members or self.scorers]
-        rows = []
+        rows, where = [], next(chosen[0].parameters()).device
         for batch in batches:
-            rows.append(torch.stack([self.task.outputs(scorer(batch)) for scorer in chosen]).mean(0).cpu())
+            here = batch.to(where)
+            rows.append(torch.stack([self.task.outputs(scorer(here)) for scorer in chosen]).mean(0).cpu())
         return torch.cat(rows) if rows else torch.empty(0, self.schema.out_channels)
 
 
@@ -115,29 +121,29 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
     theirs, ours = dataset.schema.out_channels, trained.schema.out_channels
     if dataset.schema.task is not None and theirs != ours:
         raise ValueError(f"{data}: {theirs} targets each, but the networks were trained with {ours}")
-    storage = Storage(Graphs.of(dataset), device())
+    graphs = Graphs.of(dataset)
     if data is None:
-        check_same(trained.config, storage.graphs)
+        check_same(trained.config, graphs)
+    if "y" not in graphs.node | graphs.graph:
+        raise ValueError(f"{data}: the graphs have no targets to evaluate against; pggnn predict needs none")
+    storage, labelled = stored(graphs), Storage(graphs, plan=False)
     for member in trained.scorers:
         if data is None:
-            found = protocol.parts(trained.config, storage.graphs, member)
+            found = protocol.parts(trained.config, graphs, member)
             index = getattr(found, split or "test")
             if index is None:
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
-            index = dataset.splits[split] if split else None
-        outputs = trained.answers(storage, index, [member])
-        (batch,) = Batches(storage, max(1, len(storage.graphs)), index=index)
-        if "y" not in batch:
-            raise ValueError(f"{data}: the graphs have no targets to evaluate against; pggnn predict needs none")
+            index = dataset.splits[split] if split else torch.arange(len(graphs))
         metrics = task.metrics()
-        metrics.update(outputs, task.measurable(task.targets(batch.y)).cpu())
+        targets = task.targets(labelled.take(index).y)
+        metrics.update(trained.answers(storage, index, [member]), task.measurable(targets))
         yield member, {name: float(value) for name, value in metrics.compute().items()}
 
 
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets."""
-    storage = Storage(Graphs.of(dataset), device())
+    storage = stored(Graphs.of(dataset))
     outputs = trained.answers(storage)
     names = dataset.ids or range(len(storage.graphs))
     if trained.schema.level == "node":

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pggnn.data import catalogue
 from pggnn.data.graphs import Graphs
-from pggnn.data.storage import Storage
+from pggnn.data.storage import Storage, fitting
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train import authors, checkpoint, log, protocol
 from pggnn.train.config import Config
@@ -176,14 +176,8 @@ def make_fabric(config: Config) -> "Fabric":
 
 
 def make_storage(config: Config, graphs: Graphs, fabric: "Fabric") -> Storage:
-    """The graphs on the device if they take less than a third of its free memory, else on the host."""
-    device = fabric.device
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        size = graphs.edge_index.nbytes + sum(value.nbytes for _, _, value in graphs.attributes())
-        if config.data.workers or 3 * size > free:
-            device = torch.device("cpu")
-    return Storage(graphs, device)
+    """The graphs on the device, if they fit there and no other processes assemble batches, else on the host."""
+    return Storage(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
 
 
 def train_side_by_side(
