@@ -223,3 +223,12 @@ def test_graphs_stay_on_the_host_where_a_gpu_has_no_room(monkeypatch):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _, free=free: (free, 2**40))
         assert storage.fitting(graphs, "cuda").type == expected
     assert storage.fitting(graphs, "cpu").type == "cpu"
+
+
+def test_graphs_that_lie_on_a_device_already(monkeypatch):
+    """Without a GPU, such are given that lie nowhere; neighbourhoods are found on the host."""
+    host, move = Graphs.of(Counting("er", seed=0, graphs=10)), storage._to
+    monkeypatch.setattr(storage, "_to", lambda graphs, device: host if device == "cpu" else move(graphs, device))
+    found = storage.Storage(move(host, "meta"))
+    assert found.device.type == found.take(torch.arange(3)).plan.degree.device.type == "meta"
+    assert (found.host_degree == storage.Storage(host).host_degree).all()

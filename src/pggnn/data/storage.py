@@ -36,7 +36,7 @@ class Storage:
         self._empty = Batch(_base_cls=Data)
         self._center_row = 1 if graphs.schema.flow == "source_to_target" else 0
         if plan:
-            degree, edge = _neighbourhoods(graphs.checked("batches"), self._center_row)
+            degree, edge = _neighbourhoods(_to(graphs, "cpu").checked("batches"), self._center_row)
             self.host_degree = degree.numpy()
             self._degree = degree.to(self.device)
             self._edge = None if edge is None else edge.to(self.device)
