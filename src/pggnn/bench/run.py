@@ -37,8 +37,6 @@ def run(what: str, json_path: Path | None = None) -> dict[str, float]:
     torch.manual_seed(0)
     title, benchmark = BENCHMARKS[what]
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
-    if torch.cuda.is_available():
-        machine += f", {torch.cuda.get_device_name()}"
     console = Console()
     console.print(f"{title}\n{machine}")
     figures = {}
