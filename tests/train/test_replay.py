@@ -53,6 +53,16 @@ def test_padded_batches_hold_the_batches(storage):
             assert torch.equal(getattr(plan, field), getattr(built, field)), field
 
 
+@pytest.mark.parametrize("roomy", [False, True])
+def test_what_an_epoch_takes_is_known_before(roomy, storage):
+    batches = Batches(storage, 8, "shuffle")
+    padding = Padding(storage, torch.arange(30), 8, roomy)
+    padding.extend(batches.chosen())
+    tables = padding.epoch(batches.chosen()).tensors()
+    size = sum(table.nbytes for name, table in tables.items() if name not in ("y", "counts"))
+    assert padding.nbytes * len(batches) == size
+
+
 def test_roomy_batches_hold_the_batches(storage):
     batches = Batches(storage, 8, "shuffle")
     padding = Padding(storage, torch.arange(30), 8, roomy=True)

@@ -89,6 +89,12 @@ class Padding:
         return float(self.most @ cost), float(self._drawn.mean(0) @ cost)
 
     @property
+    def nbytes(self) -> int:
+        """What a batch takes in the tables of an epoch, but for its targets: features are no longer compact there."""
+        schema, nodes, edges = self.storage.graphs.schema, int(self.most.sum()), int(self.most @ self.degrees)
+        return nodes * (4 * max(schema.in_channels, 1) + 33) + edges * (4 * schema.edge_dim + 16)
+
+    @property
     def profile(self) -> Tensor:
         """:attr:`pggnn.plan.Plan.profile` of every batch."""
         return profile_of(self.degrees, self.most)

@@ -25,6 +25,8 @@ MOST_STEPS = 2**20
 """Steps of sequences up to which a padded batch is worth it whatever it holds in vain; beyond, at most a half more."""
 MOST_DERIVED = 2**28
 """Bytes up to which what layers derive from plans is made ahead, for a whole epoch."""
+ROOM_FOR_TABLES = 8
+"""Times the tables of an epoch that a GPU must have memory for: making them takes about half of that."""
 MOST_ROOM = 4
 """Times the steps of a batch that a roomy one may have room for: it takes no time, but memory."""
 
@@ -44,6 +46,9 @@ def worthwhile(training: Training) -> Padding | None:
     roomy = config.run.precision != "64" and all(takes_room(conv) for conv in training.network.convs)
     padding = Padding(storage, training.parts.train, config.optim.batch_size, roomy)
     padded, drawn = padding.steps
+    memory = torch.cuda.get_device_properties(fabric.device).total_memory
+    if ROOM_FOR_TABLES * padding.nbytes * len(training.batches) > memory:
+        return None
     return padding if padded <= max(MOST_STEPS, (MOST_ROOM if roomy else 1.5) * drawn) else None
 
 
