@@ -131,6 +131,14 @@ def test_a_network_that_cannot_be_made_leaves_nothing(root, tmp_path, capsys):
         assert not out.exists()
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there(root, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["lab", "brec", "--data-root", str(root), "--out", str(out), "--device", "cuda"]) == 2
+    assert "--device is cuda, but PyTorch finds no GPU here" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_a_run_goes_on_where_it_stopped(root, tmp_path, capsys):
     options = ["--data-root", str(root), "--out", str(tmp_path / "out"), "--epochs", "1", "--layers", "1"]
     options += ["--numberings", "2"]
