@@ -107,6 +107,27 @@ def test_demo(capsys, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["triangles.png"]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+        RuntimeError("Triton Error [CUDA]: out of memory"),
+        RuntimeError("CUDA error: an illegal memory access was encountered"),
+    ],
+)
+def test_a_gpu_that_is_full(error, capsys, monkeypatch):
+    def fail():
+        raise error
+
+    monkeypatch.setitem(run.BENCHMARKS, "star", ("A star", fail))
+    if "illegal" in str(error):
+        with pytest.raises(RuntimeError, match="illegal"):
+            main(["bench", "star"])
+        return
+    assert main(["bench", "star"]) == 2
+    assert capsys.readouterr().err.startswith("pggnn: error: the GPU has too little memory")
+
+
 def test_counts_figure(tmp_path):
     path = draw_counts([0, 1, 2], {"a": ([0, 1, 2], 0.0), "b": ([1, 1, 1], 0.7)}, tmp_path / "counts.svg")
     assert "mean absolute error 0.700" in path.read_text() or path.stat().st_size > 2000

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import add_command
+from pggnn.console import NO_MEMORY, add_command, is_out_of_memory
 
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
@@ -153,6 +153,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except (ValueError, OSError) as error:
         print(f"pggnn: error: {error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        print(f"pggnn: error: {NO_MEMORY}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         extra = "lab" if error.name in LAB_MODULES else "train"

@@ -9,6 +9,15 @@ from pathlib import Path
 from typing import Any
 
 Command = Callable[[argparse.Namespace], None]
+NO_MEMORY = (
+    "the GPU has too little memory for this beside what others take of it; CUDA_VISIBLE_DEVICES= before the command "
+    "leaves it to the CPU"
+)
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether a GPU is full, as PyTorch and Triton say it: neither need be imported here."""
+    return "CUDA" in str(error) and "out of memory" in str(error)
 
 
 def add_command(

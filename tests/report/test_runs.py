@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from pggnn.report.charts import Series, draw_answers, draw_curves, draw_figures
 from pggnn.report.figures import BLUE
@@ -97,6 +98,17 @@ def test_predictions_are_made_anew_when_they_are_out_of_date(copied):
     (folder / FILE).write_bytes(b"PK no archive")
     assert "damaged" in find(Run.read(folder), compute=False)[1]
     assert find(Run.read(folder))[0] is not None
+
+
+def test_a_page_needs_no_room_on_a_gpu(copied, monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr("pggnn.train.predict.Trained.answers", full)
+    folder = copied("er")
+    (folder / FILE).unlink(missing_ok=True)
+    found, reason = find(Run.read(folder))
+    assert found is None and reason.startswith("the GPU has too little memory")
 
 
 def test_predictions_keep_three_digits_of_any_size():
