@@ -2,9 +2,12 @@
 
 import os
 import signal
+import sys
 import time
+from pathlib import Path
 
 import pytest
+import torch
 
 from pggnn.train.workers import Workers, last_error
 
@@ -68,6 +71,24 @@ def test_a_process_that_is_killed_ends_its_training(workers, tmp_path):
     number = fail(workers, tmp_path, "nowhere")
     os.kill(process_of(workers, number).pid, signal.SIGKILL)
     assert code(workers, number) == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at what Linux tells of processes")
+@pytest.mark.parametrize("named, seen", [(None, "010"), ("3,5", "353"), ("3", "333")])
+def test_several_gpus_take_turns(named, seen, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if named is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    workers = Workers()
+    try:
+        processes = [process_of(workers, fail(workers, tmp_path, name)).pid for name in "abc"]
+        around = [Path(f"/proc/{process}/environ").read_bytes().split(b"\0") for process in processes]
+    finally:
+        workers.close()
+    assert [f"CUDA_VISIBLE_DEVICES={gpu}".encode() in given for gpu, given in zip(seen, around, strict=True)] == [
+        True
+    ] * 3
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ class RunConfig:
     record: bool = True
     """On a GPU: play training steps from a recording (a CUDA graph) where batches can be padded to one shape."""
     jobs: int = 0
-    """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on a GPU."""
+    """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on each GPU."""
     threads: int = 0
     """Threads of each training on the CPU; 0 to share the cores between those that run at once."""
     tensorboard: bool = True

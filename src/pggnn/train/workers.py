@@ -5,11 +5,16 @@ start.
 """
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
+
+import torch
 
 
 def last_error(output: str) -> str:
@@ -21,11 +26,12 @@ def last_error(output: str) -> str:
 
 
 class Worker:
-    """A process of :mod:`pggnn.train.worker`, and what it has answered."""
+    """A process of :mod:`pggnn.train.worker` that sees one of several GPUs, and what it has answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, gpu: str | None = None) -> None:
         command = [sys.executable, "-m", "pggnn.train.worker"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        around = None if gpu is None else os.environ | {"CUDA_VISIBLE_DEVICES": gpu}
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=around)
         self._answers: SimpleQueue[int] = SimpleQueue()
         self._listener = Thread(target=self._listen, daemon=True)  # pipes can be waited for in this way everywhere
         self._listener.start()
@@ -57,10 +63,19 @@ class Worker:
             self._answers.put(int(line))
 
 
+def visible_gpus() -> list[str]:
+    """The GPUs that there are for trainings, as ``CUDA_VISIBLE_DEVICES`` calls them."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [*map(str, range(torch.cuda.device_count()))] if named is None else named.split(",")
+
+
 class Workers:
-    """Trainings by number, each given to a process that has nothing to do, or to a new one."""
+    """Trainings by number, each given to a process that has nothing to do, or to a new one. Where there are several
+    GPUs, they have as many processes each."""
 
     def __init__(self) -> None:
+        gpus = visible_gpus()
+        self._gpus: Iterator[str | None] = cycle(gpus if len(gpus) > 1 else [None])
         self._idle: list[Worker] = []
         self._given: list[Worker] = []
         self._codes: dict[int, int] = {}
@@ -70,7 +85,7 @@ class Workers:
         number."""
         errors.write_text("")
         self._idle = [worker for worker in self._idle if worker.process.poll() is None]
-        worker = self._idle.pop() if self._idle else Worker()
+        worker = self._idle.pop() if self._idle else Worker(next(self._gpus))
         self._given.append(worker)
         worker.give([str(errors), *arguments])
         return len(self._given) - 1
