@@ -53,6 +53,15 @@ def test_no_graph_break(kwargs, numbering):
             torch.testing.assert_close(gradient, torch.autograd.grad(expected.sum(), x)[0])
 
 
+def test_no_graph_break_where_all_sizes_may_change():
+    torch._dynamo.reset()
+    model = PGGNN(4, 6, 2, num_layers=2, edge_dim=3)
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True, dynamic=True)
+    edge_index = random_graph()
+    x, plan, edge_attr = torch.randn(NODES, 4), Plan.build(edge_index, NODES), torch.randn(edge_index.size(1), 3)
+    torch.testing.assert_close(compiled(x, plan, edge_attr=edge_attr), model(x, plan, edge_attr=edge_attr))
+
+
 def test_no_graph_break_under_autocast():
     torch._dynamo.reset()
     model = PGGNN(4, 6, 2, num_layers=2)

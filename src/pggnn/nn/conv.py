@@ -174,7 +174,7 @@ class SequenceConv(MessagePassing):
         ):
             if tensor is None:
                 continue
-            if tensor.dim() != 2 or tensor.size(0) != nodes or channels not in (-1, tensor.size(1)):
+            if tensor.dim() != 2 or tensor.size(0) != nodes or (channels != -1 and tensor.size(1) != channels):
                 wanted = f"[{nodes}, {'channels' if channels == -1 else channels}]"
                 raise ValueError(f"features of the {name} must have shape {wanted}, got {list(tensor.shape)}")
             _check_type(f"features of the {name}", tensor, weights)
