@@ -137,6 +137,15 @@ def test_memory_stays_within_the_workspace():
     assert peak_memory(step(2**30)) > 250 * 2**20
 
 
+def test_states_are_autograds_to_let_go_of():
+    """After the backward pass, though the loss still lives, and where a checkpoint runs the forward pass again."""
+    saved = []
+    conv, x, plan = PGConv(4, 6), torch.randn(NODES, 4), Plan.build(random_graph(), NODES)
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tensor) or tensor, lambda tensor: tensor):
+        conv(x, plan)
+    assert max(tensor.numel() for tensor in saved) >= conv.reading.steps(plan.profile) * 6
+
+
 def test_forward_mode_is_refused_not_wrong():
     """Frozen weights leave autograd with nothing to do, and PyTorch with nothing to refuse."""
     torch._dynamo.reset()

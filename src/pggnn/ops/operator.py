@@ -101,17 +101,17 @@ class _Eager(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, operation: Operation, gates: Tensor, *weights: Tensor) -> Tensor:
         with without_autocast(gates):
-            out, ctx.kept = operation.forward(keep=True)
+            out, kept = operation.forward(keep=True)
         ctx.operation = operation
-        ctx.save_for_backward(gates, *weights)
+        ctx.save_for_backward(kept, gates, *weights)
         return out.to(gates.dtype)
 
     @staticmethod
     @differentiable_once
     def backward(ctx: Any, d_out: Tensor) -> Gradients:
-        gates, *weights = ctx.saved_tensors  # refuses weights that were changed since
+        kept, gates, *weights = ctx.saved_tensors  # refuses weights that were changed since
         with without_autocast(gates):
-            d_gates, d_weights = ctx.operation.backward(d_out, ctx.kept)
+            d_gates, d_weights = ctx.operation.backward(d_out, kept)
         return None, d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))
 
 
