@@ -144,6 +144,7 @@ class PGGNN(Network):
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side.
         dropout: Dropout on the scores of each layer.
         rnn_layers: Stacked layers of each RNN.
+        flow: ``"source_to_target"`` (the sources of incoming edges are the neighbours) or ``"target_to_source"``.
         aggregation: ``"arrangements"`` for :class:`PGConv`, or one of the paper's variants: ``"pairs"``,
             ``"triplets"``, ``"chain"``; or ``"trios"``.
         scores: ``"all"`` for the sum over all layers above, ``"last"`` for its last term alone.

@@ -14,7 +14,7 @@ class PairConv(SequenceConv):
         + \mathbf{W}_{\mathrm{root}} \mathbf{x}_v
 
     Invariant to the neighbours' numbering, but blind to dependencies of more than two. Arguments as in
-    :class:`~pggnn.nn.PGConv`, without ``orderings`` and ``root``.
+    :class:`~pggnn.nn.PGConv`, without ``orderings``, ``root`` and ``reduce``.
     """
 
     def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
@@ -28,7 +28,7 @@ class TripletConv(SequenceConv):
         \mathbf{x}^{\prime}_v = \sum_{i \neq j} \mathrm{RNN}(\mathbf{x}_{u_i}, \mathbf{x}_{u_j}, \mathbf{x}_v)
 
     Invariant to the neighbours' numbering; a node with fewer than two neighbours gets zeros. Arguments as in
-    :class:`~pggnn.nn.PGConv`, without ``orderings`` and ``root``.
+    :class:`~pggnn.nn.PGConv`, without ``orderings``, ``root`` and ``reduce``.
     """
 
     def __init__(self, in_channels: int, out_channels: int, **kwargs: Any) -> None:
@@ -45,7 +45,7 @@ class TrioConv(SequenceConv):
     Invariant to the neighbours' numbering. With ``structure=2`` it sees of every three neighbours who are adjacent, and
     so all 4-cliques, where :class:`~pggnn.nn.PGConv` sees of some, which depend on the numbering: n³ sequences instead
     of n. A node with one or two neighbours reads all orders of these. Arguments as in :class:`~pggnn.nn.PGConv`,
-    without ``orderings`` and ``root``.
+    without ``orderings``, ``root`` and ``reduce``.
     """
 
     def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
@@ -61,7 +61,7 @@ class ChainConv(SequenceConv):
         + \mathbf{W}_{\mathrm{root}} \mathbf{x}_v
 
     Its steps cannot run side by side, which is why the paper sums arrangements instead. Arguments as in
-    :class:`~pggnn.nn.PGConv`, without ``orderings`` and ``root``.
+    :class:`~pggnn.nn.PGConv`, without ``orderings``, ``root`` and ``reduce``.
     """
 
     def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
