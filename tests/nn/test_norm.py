@@ -34,3 +34,14 @@ def test_kernel_is_the_formula(rows, channels, dtype, monkeypatch):
         assert a.dtype == b.dtype
         tolerance = {"atol": 0.03, "rtol": 0.02} if a.dtype == torch.bfloat16 else {"atol": 1e-4, "rtol": 1e-4}
         torch.testing.assert_close(a, b, **tolerance)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.3, None])
+def test_statistics_move_as_those_of_pytorch(momentum):
+    ours, theirs = RowNorm(3, momentum=momentum), torch.nn.BatchNorm1d(3, momentum=momentum)
+    for _ in range(3):
+        x = torch.randn(7, 3)
+        with counting(ours, torch.ones(7, dtype=torch.bool)):
+            torch.testing.assert_close(ours(x), theirs(x))
+    for name, buffer in theirs.named_buffers():
+        torch.testing.assert_close(ours.get_buffer(name), buffer)

@@ -36,7 +36,7 @@ class RowNorm(torch.nn.BatchNorm1d):
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
             with torch.no_grad():
                 self.num_batches_tracked += 1
-                momentum = self.momentum or 1 / float(self.num_batches_tracked)
+                momentum = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
                 self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
                 unbiased = variance * count / (count - 1).clamp(min=1)
                 self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
