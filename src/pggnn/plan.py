@@ -53,8 +53,9 @@ class Plan:
         if flow not in ("source_to_target", "target_to_source"):
             raise ValueError(f'flow must be "source_to_target" or "target_to_source", got {flow!r}')
         if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+            given = edge_index.layout if isinstance(edge_index, Tensor) else type(edge_index).__name__
             raise TypeError(
-                f"edge_index must be a dense tensor of shape [2, E], got {type(edge_index).__name__}; "
+                f"edge_index must be a dense tensor of shape [2, E], got {given}; "
                 "convert a sparse adjacency with torch_geometric.utils.to_edge_index"
             )
         if isinstance(edge_index, EdgeIndex):
