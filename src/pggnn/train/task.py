@@ -81,6 +81,8 @@ class Task:
         """A ``torchmetrics.MetricCollection``; the first is the one that models are compared in."""
         import torchmetrics as tm
 
+        from pggnn.train.labels import AUROC, AveragePrecision
+
         classes: dict[str, Any] = {"num_classes": self.schema.out_channels, "validate_args": False}
         labels: dict[str, Any] = {"num_labels": self.schema.out_channels, "validate_args": False}
         found: dict[str, Any] = {
@@ -90,8 +92,8 @@ class Task:
                 "macro F1": tm.classification.MulticlassF1Score(average="macro", **classes),
             },
             "multilabel": {
-                "average precision": tm.classification.MultilabelAveragePrecision(thresholds=None, **labels),
-                "AUROC": tm.classification.MultilabelAUROC(thresholds=None, **labels),
+                "average precision": AveragePrecision(thresholds=None, **labels),
+                "AUROC": AUROC(thresholds=None, **labels),
             },
         }
         return tm.MetricCollection(found[self.kind], compute_groups=False)
