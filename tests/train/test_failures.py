@@ -65,6 +65,7 @@ def test_what_is_missing_or_does_not_fit(refused, tmp_path, monkeypatch):
     few = write(tmp_path / "few.jsonl", graph(y=1), graph(y=0))
     bare = write(tmp_path / "bare.jsonl", *[graph()] * 20)
     values = write(tmp_path / "values.jsonl", *[graph(y=0.5)] * 20)
+    parts = write(tmp_path / "parts.jsonl", *[graph(y=0.5, split="test" if i < 4 else "train") for i in range(20)])
     one_class = write(tmp_path / "classes.jsonl", *[graph(y=i % 2) for i in range(8)])
     for options, message in (
         (["--data.name", "ZINC"], "data/zinc/zinc12k.npz is not there; put the file there"),
@@ -73,6 +74,7 @@ def test_what_is_missing_or_does_not_fit(refused, tmp_path, monkeypatch):
         (["--data.name", bare], "the graphs have no targets y to learn"),
         (["--data.name", values, "--protocol.kind", "folds"], "cross-validation is stratified by the classes"),
         (["--data.name", values, "--protocol.kind", "splits"], "these graphs have no split train and val and test"),
+        (["--data.name", parts], "these graphs have no split val: choose --protocol.kind random or folds, or"),
         (["--data.name", one_class, "--protocol.kind", "folds"], "10 folds cannot be made"),
         (["--data.name", values, "--optim.loss", "bce"], "optim.loss bce does not fit regression: choose mse or mae"),
         (["--data.name", values, "--model.edge_features", "true"], "the edges of this data set have no features"),

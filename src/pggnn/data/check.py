@@ -11,7 +11,7 @@ from torch_geometric.utils import is_undirected
 
 from pggnn.data.catalogue import read_own
 from pggnn.data.graphs import Graphs
-from pggnn.data.records import describe
+from pggnn.data.records import SPLITS, describe
 from pggnn.data.schema import Name
 from pggnn.orderings import Reading
 
@@ -73,8 +73,8 @@ def summarize(graphs: Graphs) -> Summary:
         hints.append(f"{len(schema.classes):,} classes: if they are quantities, write them as 3.0 rather than 3.")
     if schema.task == "classification" and len(schema.classes) == 1:
         hints.append("There is only one class, so there is nothing to learn.")
-    if graphs.splits and "train" not in graphs.splits:
-        hints.append('No graph has "split": "train".')
+    if graphs.splits and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits]):
+        hints.append(f'No graph has "split": {" or ".join(missing)}; pggnn train needs all three.')
 
     steps, fewer, single = (_steps(degree, limit) for limit in (None, FEWER, 1))
     graph_of_node = torch.arange(count).repeat_interleave(nodes)

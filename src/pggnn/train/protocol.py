@@ -67,7 +67,7 @@ def kind(config: Config, graphs: Graphs) -> str:
     """The protocol, with ``"auto"`` resolved."""
     if config.protocol.kind != "auto":
         return config.protocol.kind
-    return "splits" if {"train", "val", "test"} <= graphs.splits.keys() else "random"
+    return "splits" if graphs.splits else "random"
 
 
 def members(config: Config) -> list[Member]:
@@ -85,7 +85,8 @@ def parts(config: Config, graphs: Graphs, member: Member) -> Parts:
         missing = [name for name in ("train", "val", "test") if name not in graphs.splits]
         if missing:
             raise ValueError(
-                f"these graphs have no split {' and '.join(missing)}: choose --protocol.kind random or folds"
+                f"these graphs have no split {' and '.join(missing)}: choose --protocol.kind random or folds, or "
+                'write "split" accordingly'
             )
         found = Parts(*(graphs.splits[name] for name in ("train", "val", "test")))
     elif chosen == "random":
