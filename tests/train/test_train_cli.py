@@ -185,6 +185,13 @@ def test_evaluate_and_predict(small, fit, classes, tmp_path, capsys):
     assert set(json.loads(figures.read_text())) == {"seed0/fold0", "seed0/fold1"}
     assert main(["evaluate", str(config.folder / "seed0" / "fold1"), "--data", str(classes)]) == 0
     assert "fold0" not in capsys.readouterr().out
+    halves = [
+        json.loads(line) | {"split": ["train", "test"][i % 2]}
+        for i, line in enumerate(classes.read_text().splitlines())
+    ]
+    parts = write(tmp_path / "parts.jsonl", halves)
+    assert main(["evaluate", str(config.folder), "--data", str(parts), "--split", "test"]) == 0
+    assert "on test of" in " ".join(capsys.readouterr().out.split())
     assert main(["predict", str(config.folder), str(classes)]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert list(rows[0]) == ["graph", "prediction", "p(path)", "p(ring)"]

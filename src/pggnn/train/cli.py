@@ -72,7 +72,8 @@ def evaluate(args: argparse.Namespace) -> None:
 
     found = {member.name: figures for member, figures in measure(args.run, args.data, args.split, args.which)}
     names = list(next(iter(found.values())))
-    table = Table(title=f"{args.run}: {args.which} checkpoint on {args.data or args.split or 'test'}")
+    part = " of ".join(filter(None, (args.split, args.data))) or "test"
+    table = Table(title=f"{args.run}: {args.which} checkpoint on {part}")
     for heading in ("training", *names):
         table.add_column(heading, justify="left" if heading == "training" else "right")
     for member, figures in found.items():
@@ -127,7 +128,9 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     _add_run(sub)
     sub.add_argument("--data", metavar="GRAPHS", help="other graphs with targets: a data set, file or folder")
-    sub.add_argument("--split", choices=("train", "val", "test"), help="part of the graphs (default: test)")
+    sub.add_argument(
+        "--split", choices=("train", "val", "test"), help="part of the graphs (default: test, and with --data all)"
+    )
     sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
     sub = command(
         "predict", predict, "Predict for graphs of your own; several networks of a run answer with their mean.",
