@@ -1,3 +1,4 @@
+import gzip
 import json
 
 import pytest
@@ -170,7 +171,8 @@ def test_errors_name_line_graph_and_field(write, change, message):
     [
         (b'{"num_nodes": 1', "column 16: not JSON (Expecting ',' delimiter)"),
         (b"[", "column 2: not JSON (Expecting value); a graph must stand whole on one line"),
-        (b"[1, 2]", "expected an object {…} with a graph, found a list"),
+        (b"[1, 2]", "expected an object {…} with a graph, found a list; write each of its graphs on a line of its own"),
+        (b'{"num_nodes": 1, "edges": []}, ', "column 30: not JSON (Extra data); leave out the comma at its end"),
         (b'"text"', "expected an object {…} with a graph, found 'text'"),
         (b'{"num_nodes": 1, "edges": [], "id": "\xff"}', "byte 38 is not UTF-8; save the file as UTF-8 text"),
         (b'{"num_nodes": 1, "edges": [], "num_nodes": 2}', "'num_nodes' is given twice"),
@@ -186,6 +188,12 @@ def test_errors_name_line_graph_and_field(write, change, message):
 def test_lines_that_are_no_graph(write, line, message):
     (problem,) = problems(write(line))
     assert problem.startswith(f"line 1, {message}")
+
+
+def test_a_packed_file(write):
+    path = write(PLAIN)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert problems(path) == ["it is packed by gzip: unpack it first"]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from pggnn.data.schema import Name, Schema
 
 MOST_PROBLEMS = 20
 LONGEST_LINE = 128 * 2**20
+GZIP = b"\x1f\x8b"
 
 
 class InvalidFile(ValueError):
@@ -124,6 +125,8 @@ def _read_records(path: str | Path, schema: Schema | None) -> tuple[list[Record]
 def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
     """Numbered lines; of one that is too long only its beginning, as long as it takes to see that."""
     with open(path, "rb") as file:
+        if file.peek(2)[:2] == GZIP:
+            raise InvalidFile(path, ["it is packed by gzip: unpack it first"], more=False)
         number = 0
         while line := file.readline(LONGEST_LINE + 1):
             number += 1

@@ -60,8 +60,10 @@ def read_line(line: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise Problem(f"byte {error.start + 1} is not UTF-8; save the file as UTF-8 text") from None
     except json.JSONDecodeError as error:
-        whole = "; a graph must stand whole on one line" if line.strip() in (b"{", b"[", b"[{") else ""
-        raise Problem(f"column {error.colno}: not JSON ({error.msg}){whole}") from None
+        hint = "; a graph must stand whole on one line" if line.strip() in (b"{", b"[", b"[{") else ""
+        if error.msg == "Extra data" and line.rstrip().endswith(b"},"):
+            hint = "; leave out the comma at its end"
+        raise Problem(f"column {error.colno}: not JSON ({error.msg}){hint}") from None
     except RecursionError:
         raise Problem("not a graph: brackets are nested too deeply") from None
     except Problem:
@@ -69,7 +71,8 @@ def read_line(line: bytes) -> dict[str, Any]:
     except ValueError:
         raise Problem("not a graph: it has a number of thousands of digits") from None
     if not isinstance(graph, dict):
-        raise Problem(f"expected an object {{…}} with a graph, found {describe(graph)}")
+        hint = "; write each of its graphs on a line of its own" if isinstance(graph, list) else ""
+        raise Problem(f"expected an object {{…}} with a graph, found {describe(graph)}{hint}")
     return graph
 
 
