@@ -129,6 +129,14 @@ def test_report_best_or_last(small, fit):
     assert values["best"] == pytest.approx(best.mean)
 
 
+@pytest.mark.parametrize("options", [{"model_renumberings": 2}, {"model_numberings": 2}, {"model_name": "rgin"}])
+def test_networks_that_draw_are_measured_as_they_were(options, small, fit):
+    summary = fit(config := small(**options))
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        assert [figures["MAE"] for _, figures in evaluate(config.folder)] == pytest.approx([summary.mean])
+
+
 def write(path, graphs):
     path.write_text("".join(json.dumps(graph) + "\n" for graph in graphs))
     return path

@@ -27,7 +27,7 @@ from pggnn.train.log import Log, Record
 from pggnn.train.models import Scorer, allot_workspace, build, clip_gradients
 from pggnn.train.peaks import peaks
 from pggnn.train.schedule import Schedule
-from pggnn.train.task import Task
+from pggnn.train.task import Task, steady
 
 if TYPE_CHECKING:
     from pggnn.train.replay import Replay
@@ -221,7 +221,9 @@ class Training:
     @torch.no_grad()
     def _answers(self, batches: Iterable[Batch]) -> tuple[Tensor, Tensor]:
         self.judge.eval()
-        pairs = [(self.task.outputs(self.judge(batch)), self.task.targets(batch.y)) for batch in self._moved(batches)]
+        batches = self._moved(batches)
+        with steady(self.fabric.device):
+            pairs = [(self.task.outputs(self.judge(batch)), self.task.targets(batch.y)) for batch in batches]
         outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
         return outputs, targets
 

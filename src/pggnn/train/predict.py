@@ -25,7 +25,7 @@ from pggnn.train.loop import BEST, EVALUATION_BATCH, LAST
 from pggnn.train.models import Scorer, build
 from pggnn.train.options import load
 from pggnn.train.protocol import Member
-from pggnn.train.task import Task
+from pggnn.train.task import Task, steady
 
 
 def device() -> str:
@@ -100,9 +100,10 @@ class Trained:
         batches = Batches(storage, size, index=index)
         chosen = [self.scorers[member] for member in members or self.scorers]
         rows, where = [], next(chosen[0].parameters()).device
-        for batch in batches:
-            here = batch.to(where)
-            rows.append(torch.stack([self.task.outputs(scorer(here)) for scorer in chosen]).mean(0).cpu())
+        with steady(where):
+            for batch in batches:
+                here = batch.to(where)
+                rows.append(torch.stack([self.task.outputs(scorer(here)) for scorer in chosen]).mean(0).cpu())
         return torch.cat(rows) if rows else torch.empty(0, self.schema.out_channels)
 
 

@@ -1,7 +1,8 @@
 """What a network's scores mean: losses and metrics for each kind of target."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,14 @@ LOSSES: dict[str, tuple[str, Callable[..., Tensor]]] = {
 }
 DEFAULT_LOSS = {"regression": "mse", "classification": "cross_entropy", "multilabel": "bce"}
 METRIC = {"regression": "MAE", "classification": "accuracy", "multilabel": "average precision"}
+
+
+@contextmanager
+def steady(device: torch.device) -> Iterator[None]:
+    """Networks that draw random numbers to answer draw the same each time, and nobody else's change."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(0)
+        yield
 
 
 @dataclass(frozen=True)
