@@ -35,7 +35,14 @@ def tuned(tmp_path_factory, trainings_in_this_process):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "changes", lambda *_: dict(tried))
         patch.setattr(run, "Workers", trainings_in_this_process)
-        yield tune(SMALL, out, jobs=1, console=Console(quiet=True))
+        with open(out / "said.txt", "w") as said:
+            ranked = tune(SMALL, out, jobs=1, console=Console(file=said))
+        yield ranked
+
+
+def test_no_test_figure_is_shown(tuned):
+    said = (tuned[1] / "said.txt").read_text()
+    assert re.search(r"epoch 1/1, loss [\d.e-]+ val \d\.\d+ lr ", said) and "test" not in said
 
 
 def test_what_helped_is_tried_together_and_validation_decides(tuned):

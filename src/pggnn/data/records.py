@@ -212,7 +212,8 @@ def _all_numbers(values: list[Any]) -> bool:
 def _check_number(value: Any, where: str) -> None:
     """Raises a :class:`Problem` for one value as :func:`_all_numbers` does for many."""
     if type(value) not in (int, float):
-        raise Problem(f"{where}: expected a number, found {describe(value)}")
+        hint = {bool: "; write 1 or 0", type(None): "; fill the gap, or leave the graph out"}.get(type(value), "")
+        raise Problem(f"{where}: expected a number, found {describe(value)}{hint}")
     if not abs(value) <= LARGEST:
         raise Problem(f"{where}: expected a number up to 3.4e38, found {describe(value)}")
 

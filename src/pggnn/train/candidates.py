@@ -116,7 +116,7 @@ def rank(
     configs = keep_published(configs, more)
     console = console or Console(stderr=True)
     try:
-        train_missing(title, configs, jobs, console, until)
+        train_missing(title, configs, jobs, console, until, tested=False)
     except Failed as error:  # of some candidates; the others are ranked
         if all(missing(config) for config in configs.values()):
             raise

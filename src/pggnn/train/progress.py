@@ -15,10 +15,16 @@ REFRESH = 0.5
 
 
 class Bars:
-    """Bars on a terminal; a line per tenth of the way where there is none."""
+    """Bars on a terminal; a line per tenth of the way where there is none.
 
-    def __init__(self, console: Console, metric: str) -> None:
-        self.console, self.metric = console, metric
+    Args:
+        console: Where they are.
+        metric: What the figures of an epoch are; several where trainings differ, which then need no name.
+        tested: Whether test figures are shown.
+    """
+
+    def __init__(self, console: Console, metric: str = "", tested: bool = True) -> None:
+        self.console, self.metric, self.parts = console, metric, ("val", "test") if tested else ("val",)
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TextColumn("epochs"),
             TextColumn("{task.fields[said]}"), TimeElapsedColumn(), TimeRemainingColumn(),
@@ -60,8 +66,8 @@ class Bar:
     def epoch(self, record: Record) -> None:
         """After each epoch."""
         self.done = record["epoch"]
-        figures = [f"{part} {record[part]:.4f}" for part in ("val", "test") if part in record]
-        self._tail = f"{self._bars.metric} {', '.join(figures)} lr {record['lr']:.2g}"
+        figures = ", ".join(f"{part} {record[part]:.4f}" for part in self._bars.parts if part in record)
+        self._tail = " ".join(filter(None, (self._bars.metric, figures, f"lr {record['lr']:.2g}")))
         said = f"loss {record['loss']:.4g} {self._tail}"
         self._bars._progress.update(self._task, completed=self.done, said=said)
         tenth = max(1, self._epochs // 10)

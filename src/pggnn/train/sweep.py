@@ -34,7 +34,7 @@ def keep_published(configs: dict[Key, Config], given: Options) -> dict[Key, Conf
 
 
 def train_missing(
-    name: str, configs: dict[Key, Config], jobs: int, console: Console, until: float = math.inf
+    name: str, configs: dict[Key, Config], jobs: int, console: Console, until: float = math.inf, tested: bool = True
 ) -> list[Training]:
     """Trains what has not come to its end, and returns what still has not, which happens for want of time only.
 
@@ -44,6 +44,7 @@ def train_missing(
         jobs: Trainings at once.
         console: Where to show progress.
         until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
+        tested: Whether test figures are shown meanwhile.
     """
     known: dict[str, Graphs] = {}
     with ExitStack() as held:
@@ -58,7 +59,7 @@ def train_missing(
         todo = _missing(configs)
         if todo:
             console.print(f"{name}: {_count(todo)} to do, {jobs} at once")
-        with Bars(console, "") as bars:
+        with Bars(console, tested=tested) as bars:
             train_side_by_side(todo, jobs, "last", bars, until)
     left = _missing(configs)
     if left:
