@@ -6,7 +6,7 @@ import os
 import shlex
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -86,12 +86,13 @@ def reproduce(
             config = chosen.get(key) or load(folder)
             complete |= {} if missing(config) else {key: config}
     shown = [_cell(name, key, config) for key, config in complete.items()]
+    rules = _add_picks(name, shown, complete)
     title = TABLES[name].title + (" (a quick, smaller experiment)" if quick else "")
     stem = out / (f"{name}-quick" if quick else name)
     command = shlex.join(["pggnn", "reproduce", name, *(["--quick"] if quick else []), "--out", str(out)])
     ended = [Run.read(config.folder) for config in complete.values()]
     departures = describe_departures(arrange(ended)) if ended else []
-    notes = [*TABLES[name].notes_on(row for row, _ in complete), *departures, f"Made by `{command}`."]
+    notes = [*TABLES[name].notes_on(row for row, _ in complete), *rules, *departures, f"Made by `{command}`."]
     with replacing(stem.with_suffix(".md")) as file:
         file.write_text(markdown(name, title, shown, notes))
     with replacing(stem.with_suffix(".json")) as file:
@@ -118,6 +119,36 @@ def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str
             f"| {cell.seconds_per_epoch:.2f} | {cell.machine} |"
         )
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
+
+
+def _add_picks(table: str, shown: list[Cell], configs: dict[Key, Config]) -> list[str]:
+    """Adds what validation picks of other rows, behind these, where they have the same seeds; returns what to say."""
+    notes = []
+    for row, of in TABLES[table].picks.items():
+        picked = []
+        for data in TABLES[table].columns:
+            tried = [cell for cell in shown if cell.model in of and cell.data == data]
+            if len(tried) == len(of) and all(cell.seeds == tried[0].seeds for cell in tried):
+                picked.append(_pick(table, row, tried, [configs[cell.model, data] for cell in tried]))
+        if picked:
+            behind = 1 + max(place for place, cell in enumerate(shown) if cell.model in of)
+            shown[behind:behind] = picked
+            notes.append(f"{row}: of {' and '.join(of)}, for each seed, the training that validates better.")
+    return notes
+
+
+def _pick(table: str, row: str, tried: Sequence[Cell], configs: Sequence[Config]) -> Cell:
+    """Of each seed the training that validates best: that with the least error, of runs that have the same seeds."""
+    best = []
+    for seed, members in enumerate(zip(*map(protocol.members, configs), strict=True)):
+        folders = [config.folder / member.name for config, member in zip(configs, members, strict=True)]
+        errors = [(protocol.load_result(folder) or {})["val"] for folder in folders]
+        run = tried[errors.index(min(errors))]
+        best.append((run.each[seed], run.epochs[seed]))
+    each, epochs = ([*column] for column in zip(*best, strict=True))
+    mean, std = statistics.fmean(each), statistics.pstdev(each)
+    command = shlex.join(["pggnn", "reproduce", table, "--only", *(cell.model for cell in tried)])
+    return replace(tried[0], model=row, mean=mean, std=std, each=each, epochs=epochs, command=command)
 
 
 def _cell(table: str, key: Key, config: Config) -> Cell:
