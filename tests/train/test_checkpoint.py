@@ -52,6 +52,25 @@ def test_everything_comes_back(tmp_path):
     assert os.listdir(path.parent) == ["last.safetensors"]
 
 
+def test_a_full_disk_says_what_is_left(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    model, _ = trained()
+    path = tmp_path / "last.safetensors"
+    for ending in (
+        r"\(No space left on device\)$",
+        r"\(No space left on device\); the checkpoint before it is intact$",
+    ):
+        with (
+            monkeypatch.context() as patch,
+            pytest.raises(OSError, match=rf"last.safetensors could not be written {ending}"),
+        ):
+            patch.setattr(os, "fsync", full)
+            Checkpoint(model.state_dict(), {"epoch": 1}).save(path)
+        Checkpoint(model.state_dict(), {"epoch": 1}).save(path)
+
+
 def test_weights_alone_will_do(tmp_path):
     model, _ = trained()
     Checkpoint(model.state_dict(), {"epoch": 1}).save(tmp_path / "best.safetensors")

@@ -62,8 +62,8 @@ class Checkpoint:
                     file.flush()
                     os.fsync(file.fileno())
             except OSError as error:  # a full disk, for instance
-                reason = f"could not be written ({error.strerror}); the checkpoint before it is intact"
-                raise OSError(f"{path} {reason}") from None
+                before = "; the checkpoint before it is intact" if path.exists() else ""
+                raise OSError(f"{path} could not be written ({error.strerror}){before}") from None
             if keep is not None and path.exists():
                 keep_as(path, keep)
 
