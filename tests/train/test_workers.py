@@ -74,7 +74,7 @@ def test_a_process_that_is_killed_ends_its_training(workers, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at what Linux tells of processes")
-@pytest.mark.parametrize("named, seen", [(None, "010"), ("3,5", "353"), ("3", "333")])
+@pytest.mark.parametrize("named, seen", [(None, "010"), ("3,5", "353"), ("3,5,7", "353"), ("3", "333")])
 def test_several_gpus_take_turns(named, seen, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

@@ -148,7 +148,7 @@ def load_graphs(config: Config) -> Graphs:
 
 def side_by_side(config: Config) -> int:
     """How many trainings run at once. It follows from the config and the machine alone: so do the threads of each."""
-    jobs = config.run.jobs or (4 * len(visible_gpus()) if uses_gpu(config) else os.cpu_count() or 1)
+    jobs = config.run.jobs or (4 * len(visible_gpus()) if uses_gpu(config) else os.cpu_count()) or 1
     return min(jobs, len(protocol.members(config)))
 
 

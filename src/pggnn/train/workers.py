@@ -65,8 +65,8 @@ class Worker:
 
 def visible_gpus() -> list[str]:
     """The GPUs that there are for trainings, as ``CUDA_VISIBLE_DEVICES`` calls them."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [*map(str, range(torch.cuda.device_count()))] if named is None else named.split(",")
+    named, count = os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count()
+    return [*map(str, range(count))] if named is None else named.split(",")[:count]
 
 
 class Workers:
