@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import NO_MEMORY, add_command, is_out_of_memory
+from pggnn.console import NO_MEMORY, add_command, is_gpu_full
 
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
@@ -155,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pggnn: error: {error}", file=sys.stderr)
         return 2
     except RuntimeError as error:
-        if not is_out_of_memory(error):
+        if not is_gpu_full(str(error)):
             raise
         print(f"pggnn: error: {NO_MEMORY}", file=sys.stderr)
         return 2

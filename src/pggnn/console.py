@@ -13,11 +13,17 @@ NO_MEMORY = (
     "the GPU has too little memory for this beside what others take of it; CUDA_VISIBLE_DEVICES= before the command "
     "leaves it to the CPU"
 )
+FULL = (
+    "CUDA out of memory", "CUDA error: out of memory", "[CUDA]: out of memory", "STATUS_ALLOC_FAILED",
+    "device(s) is/are busy or unavailable",
+)  # fmt: skip
+"""What is said where a GPU has too little memory, be it for tensors, the process itself, Triton's kernels or cuBLAS, or
+its server (MPS) no place for one more."""
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether a GPU is full, as PyTorch and Triton say it: neither need be imported here."""
-    return "CUDA" in str(error) and "out of memory" in str(error)
+def is_gpu_full(said: str) -> bool:
+    """Whether an error says so, of PyTorch or Triton: neither need be imported here."""
+    return any(text in said for text in FULL)
 
 
 def add_command(

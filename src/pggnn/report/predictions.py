@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pggnn.console import NO_MEMORY, is_out_of_memory
+from pggnn.console import NO_MEMORY, is_gpu_full
 from pggnn.data.archives import read_npz
 from pggnn.files import replacing
 from pggnn.report.runs import Run
@@ -85,7 +85,7 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
     except (ValueError, OSError) as error:
         return None, str(error)
     except RuntimeError as error:
-        if not is_out_of_memory(error):
+        if not is_gpu_full(str(error)):
             raise
         return None, NO_MEMORY
     if run.complete:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from rich.console import Console
 
+from pggnn.console import is_gpu_full
 from pggnn.data import catalogue
 from pggnn.data.graphs import Graphs
 from pggnn.data.storage import Storage, fitting
@@ -34,12 +35,6 @@ ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
 STOPPED, ORPHANED = 75, 76
 """Exit codes of a training that stopped for want of time, and of one whose parent is no more."""
-NO_ROOM = (
-    "torch.OutOfMemoryError", "CUDA error: out of memory", "[CUDA]: out of memory", "STATUS_ALLOC_FAILED",
-    "device(s) is/are busy or unavailable",
-)  # fmt: skip
-"""What a training says last for which a GPU has too little memory, be it for tensors, for the process itself, Triton's
-kernels or cuBLAS, or its server (MPS) no place for one more."""
 POLL = 0.3
 """Seconds between two looks at other processes."""
 
@@ -226,7 +221,7 @@ def train_side_by_side(
                 if code and code != STOPPED:
                     said = last_error((folder / ERRORS).read_text()) if code > 0 else ""
                     said = said or f"its process ended with code {code}"
-                    if any(text in said for text in NO_ROOM) and running:
+                    if is_gpu_full(said) and running:
                         jobs, resume = len(running), "last"
                         waiting.append((config, member))
                         said = "no room on the GPU beside those that run; it goes on when one of them has ended"

@@ -90,7 +90,7 @@ class Task:
         """A ``torchmetrics.MetricCollection``; the first is the one that models are compared in."""
         import torchmetrics as tm
 
-        from pggnn.train.labels import AUROC, AveragePrecision
+        from pggnn.train.multilabel import AUROC, AveragePrecision
 
         classes: dict[str, Any] = {"num_classes": self.schema.out_channels, "validate_args": False}
         labels: dict[str, Any] = {"num_labels": self.schema.out_channels, "validate_args": False}
