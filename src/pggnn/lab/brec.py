@@ -79,16 +79,12 @@ def add_command(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compares the chosen pairs and prints what came out."""
-    import torch
-
     from pggnn.data.brec import BREC
     from pggnn.lab.comparison import Protocol, Results
     from pggnn.train.config import ModelConfig
 
     if min(args.jobs, args.numberings, args.most_steps) < 1 or args.epochs < 0:
         raise ValueError("--jobs, --numberings and --most-steps must be at least 1, and --epochs at least 0")
-    if args.device.startswith("cuda") and not torch.cuda.is_available():
-        raise ValueError(f"--device is {args.device}, but PyTorch finds no GPU here")
     dataset = BREC(args.data_root)
     families = [int(dataset[first].family) for first in range(0, len(dataset), 2)]
     pairs = choose(args.pairs, args.family, args.quick, families)
@@ -101,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
     name = f"{args.model}-{args.aggregation}-s{args.structure}" if args.model == "pggnn" else args.model
     folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{numberings}-seed{args.seed}"
     results = Results(folder, protocol)
-    results.run(pairs, protocol, args.data_root, args.device, args.jobs)
+    results.run(pairs, args.data_root, args.device, args.jobs)
     done = results.read()
     outcomes = [done[pair] for pair in sorted(done)]
     write_pages(outcomes, folder)

@@ -190,13 +190,9 @@ class Results:
 
     def __init__(self, folder: Path, protocol: Protocol) -> None:
         fresh_network(protocol)  # refuses what cannot be made before anything is written
-        self.folder, self.file = folder, folder / "pairs.jsonl"
-        known = folder / "protocol.json"
-        if not known.exists():
-            with replacing(known) as file:
-                file.write_text(json.dumps(asdict(protocol), indent=2))
-        elif _complete(json.loads(known.read_text())) != asdict(protocol):
-            raise ValueError(f"{known} is of another run; give --out another folder, or the options that it names")
+        self.protocol, self.known, self.file = protocol, folder / "protocol.json", folder / "pairs.jsonl"
+        if self.known.exists() and _complete(json.loads(self.known.read_text())) != asdict(protocol):
+            raise ValueError(f"{self.known} is of another run; give --out another folder, or the options that it names")
 
     def read(self) -> dict[int, Outcome]:
         """The pairs that are done; a line that was cut off counts as not written."""
@@ -204,13 +200,18 @@ class Results:
         done = [Outcome(**json.loads(line)) for line in lines if line.endswith("\n")]
         return {outcome.pair: outcome for outcome in done}
 
-    def run(self, pairs: Iterable[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> None:
+    def run(self, pairs: Iterable[int], root: Path | None, device: str, jobs: int) -> None:
         """Compares the pairs that are not done, ``jobs`` at a time, and keeps each outcome as it comes."""
         done = self.read()
+        left = [pair for pair in pairs if pair not in done]
+        if left and device.startswith("cuda") and not torch.cuda.is_available():
+            raise ValueError(f"--device is {device}, but PyTorch finds no GPU here: choose cpu")
+        if not self.known.exists():
+            with replacing(self.known) as file:
+                file.write_text(json.dumps(asdict(self.protocol), indent=2))
         with replacing(self.file) as file:
             file.write_text("".join(_line(outcome) for outcome in done.values()))
-        left = [pair for pair in pairs if pair not in done]
-        for number, outcome in enumerate(_outcomes(left, protocol, root, device, jobs), 1):
+        for number, outcome in enumerate(_outcomes(left, self.protocol, root, device, jobs), 1):
             with self.file.open("a") as file:
                 file.write(_line(outcome))
             verdict = "apart" if outcome.apart else "alike"
