@@ -1,4 +1,5 @@
 import os
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,8 @@ def trainings_in_this_process():
             self.codes = []
 
         def start(self, arguments, errors):
-            self.codes.append(run(arguments))
+            with open(errors, "a") as file, redirect_stderr(file):
+                self.codes.append(run(arguments))
             return len(self.codes) - 1
 
         def code(self, number):

@@ -12,6 +12,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+if __name__ == "__main__" and (newer := [feature for feature in __cpu_dispatch__ if __cpu_features__[feature]]):
+    os.environ["NPY_DISABLE_CPU_FEATURES"] = " ".join(newer)
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+
 from scipy.spatial.distance import cdist
 
 from pggnn.data.idx import load_idx
@@ -69,10 +75,4 @@ def main(root: Path, step: int) -> None:
 
 
 if __name__ == "__main__":
-    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
-
-    newer = " ".join(feature for feature in __cpu_dispatch__ if __cpu_features__[feature])
-    if newer:
-        os.environ["NPY_DISABLE_CPU_FEATURES"] = newer
-        os.execv(sys.executable, [sys.executable, *sys.argv])
     main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -16,7 +16,6 @@ from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig
 from pggnn.train.models import Committee, build
 from pggnn.train.options import load, parse
 from pggnn.train.tune import changes, tune
-from pggnn.train.workers import Workers
 
 DOCS = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
 SMALL = (
@@ -58,10 +57,9 @@ def test_what_helped_is_tried_together_and_validation_decides(tuned):
     assert (best.data, best.model, best.optim, best.protocol) == (given.data, given.model, given.optim, given.protocol)
 
 
-def test_a_candidate_that_fails_does_not_keep_the_others_from_being_ranked(tmp_path, monkeypatch):
+def test_a_candidate_that_fails_does_not_keep_the_others_from_being_ranked(tmp_path, monkeypatch, in_this_process):
     tried = {"as given": (), "too fast": ("--optim.lr", "1e30"), "GIN": OTHER}
     monkeypatch.setattr(module, "changes", lambda *_: dict(tried))
-    monkeypatch.setattr(run, "Workers", Workers)  # processes: what fails is said in a file of theirs
     ranked, out = tune(SMALL, tmp_path / "tuned", jobs=2, console=Console(quiet=True))
     assert {one.name for one in ranked} == {"as given", "GIN"}
     assert (out / "tune.md").exists() and (out / "best.yaml").exists()

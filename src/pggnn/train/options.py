@@ -3,8 +3,8 @@
 import re
 import warnings
 from argparse import ArgumentError
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -66,18 +66,29 @@ def parser() -> jsonargparse.ArgumentParser:
 
 def parse(arguments: Sequence[str]) -> tuple[Config, str | None]:
     """The config that the arguments describe, and whether to resume; a mistake is a ``ValueError`` of one sentence."""
+    found = _instantiate(lambda made: made.parse_args(_find_configs(arguments)))
+    return Config(**{part: getattr(found, part) for part in _PARTS}), found.resume
+
+
+@cache
+def _parse_yaml(text: str) -> Config:
+    """The config of a file that says this; a table's runs are read again and again."""
+    found = _instantiate(lambda made: made.parse_string(text))
+    return Config(**{part: getattr(found, part) for part in _PARTS})
+
+
+def _instantiate(parse: Callable[[jsonargparse.ArgumentParser], Any]) -> Any:
     made = parser()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            parsed: Any = made.parse_args(_find_configs(arguments))
+            parsed = parse(made)
             for part in _PARTS:
                 if not isinstance(parsed[part], jsonargparse.Namespace):
                     raise ValueError(_no_options(part))
-            found: Any = made.instantiate(parsed)
+            return made.instantiate(parsed)
         except ArgumentError as error:
             raise ValueError(_explain(str(error))) from None
-    return Config(**{part: getattr(found, part) for part in _PARTS}), found.resume
 
 
 def _find_configs(arguments: Sequence[str]) -> list[str]:
@@ -99,9 +110,10 @@ def load(path: str | Path) -> Config:
     if not file.is_file():
         raise ValueError(f"{file} does not exist: expected a YAML file, or the folder of a run")
     try:
-        return parse(["--config", str(file), *(["--run.out", str(path)] if path.is_dir() else [])])[0]
+        config = _parse_yaml(file.read_text())
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
+    return replace(config, run=replace(config.run, out=str(path))) if path.is_dir() else config
 
 
 def _explain(error: str) -> str:
