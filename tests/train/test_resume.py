@@ -9,9 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from lightning.fabric.plugins.precision.amp import MixedPrecision
 
 from pggnn.cli import main
-from pggnn.train import log
+from pggnn.train import log, run
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.protocol import best_common_epoch
 
@@ -134,6 +136,34 @@ def test_the_one_before_is_used_when_asked(small, fit, assert_same, capsys):
         fit(damaged, "last")
     fit(damaged, "previous")
     assert_same(alone.folder / "seed0", folder)
+
+
+@pytest.fixture
+def sixteen_bits(monkeypatch):
+    """Has a CPU train in float16 with scaled gradients, as GPUs do."""
+    made = run.make_fabric
+
+    def make_fabric(config):
+        fabric = made(config)
+        fabric.strategy.precision = MixedPrecision("16-mixed", "cpu", torch.amp.GradScaler("cpu"))
+        return fabric
+
+    monkeypatch.setattr(run, "make_fabric", make_fabric)
+
+
+def test_gradients_are_scaled_as_before(sixteen_bits, small, fit, assert_same):
+    """Whatever was trained before in the same process, and wherever a training was cut off."""
+    options = {"optim_epochs": 4, "optim_loss": "mse"}
+    both = small("both", protocol_seeds=(1, 0), **options)
+    fit(both)
+    alone = small("alone", protocol_seeds=(0,), **options)
+    fit(alone)
+    scale = Checkpoint.load(alone.folder / "seed0" / "last.safetensors").state["scaler"]["scale"]
+    assert scale < 2**16, "no gradient was too large"
+    assert_same(alone.folder / "seed0", both.folder / "seed0")
+    (both.folder / "seed0" / "result.json").unlink()
+    fit(both, "previous")
+    assert_same(alone.folder / "seed0", both.folder / "seed0")
 
 
 def workers(folder):

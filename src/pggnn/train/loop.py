@@ -87,6 +87,8 @@ class Training:
             capturable=fabric.device.type == "cuda",
         )  # fmt: skip
         self.scorer, self.optimizer = fabric.setup(scorer, self.adam)
+        self._precision = fabric.strategy.precision
+        self._precision.load_state_dict(torch.amp.GradScaler("cpu").state_dict())  # not that of the training before
         self.average = copy.deepcopy(self.network) if optim.average else None
         self.judge = self.scorer
         """Who answers where nothing is learnt: the network, or its moving average."""
@@ -119,8 +121,10 @@ class Training:
         for group in loaded.optimizer["param_groups"]:  # may be of a training on another device
             group["capturable"] = self.adam.defaults["capturable"]
         self.optimizer.load_state_dict(loaded.optimizer)
-        self.schedule.load_state_dict(loaded.state["schedule"])
-        self.state = {key: value for key, value in loaded.state.items() if key != "schedule"}
+        self.schedule.load_state_dict(loaded.state.pop("schedule"))
+        if scaler := loaded.state.pop("scaler", None):
+            self._precision.load_state_dict(scaler)
+        self.state = loaded.state
 
     def run(self, watch: Watch) -> dict[str, Any]:
         """Trains to the end; returns what came out."""
@@ -160,7 +164,7 @@ class Training:
             loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y))
             fabric.backward(loss * (fabric.world_size / total))
             if clip is not None:
-                fabric.strategy.precision.unscale_gradients(self.adam)
+                self._precision.unscale_gradients(self.adam)
                 clip_gradients(self.network, clip)
             self.optimizer.step()
             self.optimizer.zero_grad()
@@ -240,7 +244,7 @@ class Training:
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
-        state = {**self.state, "schedule": self.schedule.state_dict()}
+        state = {**self.state, "schedule": self.schedule.state_dict(), "scaler": self._precision.state_dict()}
         weights, average = self.network.state_dict(), {} if self.average is None else self.average.state_dict()
         if improved:
             Checkpoint(average or weights, self.state).save(self.folder / BEST)
