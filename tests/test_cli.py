@@ -8,6 +8,7 @@ import torch
 
 from pggnn.bench import cpu, run
 from pggnn.cli import main
+from pggnn.console import loading
 from pggnn.report.figures import draw_counts, draw_group
 
 
@@ -84,6 +85,17 @@ def test_help_teaches_and_does_not_wait_for_torch(command):
     assert run.returncode == 0
     assert " torch" not in run.stderr, f"--help imported torch and took {time.perf_counter() - begin:.1f} s"
     assert ("commands:" if not command else "examples:") in run.stdout
+
+
+def test_a_terminal_says_what_takes_seconds(monkeypatch, capsys):
+    with loading():
+        pass
+    assert capsys.readouterr().err == "", "a file has no use for it"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with loading():
+        said = capsys.readouterr().err
+    assert said == "Loading PyTorch …"
+    assert capsys.readouterr().err == f"\r{' ' * len(said)}\r", "and is gone when it is done"
 
 
 @pytest.mark.parametrize("command", [["groups", "300", "--all"], ["data", "list"]])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import NO_MEMORY, add_command, is_gpu_full
+from pggnn.console import NO_MEMORY, add_command, is_gpu_full, loading
 
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
@@ -16,8 +16,8 @@ LAB_MODULES = ("igraph", "networkx", "skimage", "sklearn")
 
 def demo(args: argparse.Namespace) -> None:
     """Trains PG-GNN and GIN on generated graphs."""
-    from pggnn.demo import run
-
+    with loading():
+        from pggnn.demo import run
     run(args.out, args.epochs, args.graphs, args.seed)
 
 

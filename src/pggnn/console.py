@@ -2,9 +2,11 @@
 
 import argparse
 import math
+import sys
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,17 @@ its server (MPS) no place for one more."""
 def is_gpu_full(said: str) -> bool:
     """Whether an error says so, of PyTorch or Triton: neither need be imported here."""
     return any(text in said for text in FULL)
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Says on a terminal what it is that takes seconds, and the first time half a minute: importing PyTorch and PyG."""
+    said = "Loading PyTorch …" if sys.stderr.isatty() else ""
+    print(said, end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print(f"\r{' ' * len(said)}\r" if said else "", end="", file=sys.stderr, flush=True)
 
 
 def add_command(

@@ -5,7 +5,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from pggnn.console import add_command, add_only, add_out, add_sweep, until
+from pggnn.console import add_command, add_only, add_out, add_sweep, loading, until
 from pggnn.paper import FIGURES, SUMMARIES, TRAINED
 
 
@@ -61,7 +61,8 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
 def train_table(name: str, args: argparse.Namespace) -> None:
     """Trains what is missing of a table and prints it."""
     end = until(args)
-    from pggnn.paper.results import reproduce
+    with loading():
+        from pggnn.paper.results import reproduce
 
     chosen = args.quick, args.seeds, args.only, args.jobs, tuple(args.options)
     shown, written = reproduce(name, args.out, *chosen, until=end)
@@ -75,7 +76,8 @@ def train_table(name: str, args: argparse.Namespace) -> None:
 def search_options(args: argparse.Namespace) -> None:
     """Trains candidates, and prints them ranked."""
     end = until(args)
-    from pggnn.paper.search import search
+    with loading():
+        from pggnn.paper.search import search
 
     ranked, written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=end)
     if ranked:
@@ -86,7 +88,8 @@ def search_options(args: argparse.Namespace) -> None:
 
 def measure_table(name: str, args: argparse.Namespace) -> None:
     """Measures the memory that training takes."""
-    from pggnn.paper.memory import reproduce_memory
+    with loading():
+        from pggnn.paper.memory import reproduce_memory
 
     reproduce_memory(name, args.out, args.only)
     print(args.out / f"{name}.md")

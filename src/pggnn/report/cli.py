@@ -5,12 +5,15 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from pggnn.console import loading
+
 
 def report(args: argparse.Namespace) -> None:
     """Writes a page about runs."""
-    from pggnn.report.page import write
-    from pggnn.report.runs import find_runs
-    from pggnn.report.table import write_table
+    with loading():
+        from pggnn.report.page import write
+        from pggnn.report.runs import find_runs
+        from pggnn.report.table import write_table
 
     out = args.out or (args.run[0] if len(args.run) == 1 else Path()) / "report.html"
     found = [find_runs(folder) for folder in args.run]

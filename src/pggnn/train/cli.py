@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pggnn.console import add_sweep, until
+from pggnn.console import add_sweep, loading, until
 
 FORMS = {".csv": "csv", ".jsonl": "jsonl"}
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
@@ -23,8 +23,9 @@ def train(arguments: Sequence[str]) -> None:
         return
     config, resume = parse(arguments)
 
-    from pggnn.train.distributed import is_main
-    from pggnn.train.run import train as run
+    with loading():
+        from pggnn.train.distributed import is_main
+        from pggnn.train.run import train as run
 
     try:
         summary = run(config, resume)
@@ -44,9 +45,10 @@ def train(arguments: Sequence[str]) -> None:
 def tune(args: argparse.Namespace) -> None:
     """Tries options on a data set, and prints them ranked."""
     end = until(args)
-    from pggnn.train.choice import slug
-    from pggnn.train.tune import BEST
-    from pggnn.train.tune import tune as run
+    with loading():
+        from pggnn.train.choice import slug
+        from pggnn.train.tune import BEST
+        from pggnn.train.tune import tune as run
 
     ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
     if not ranked:
@@ -68,7 +70,9 @@ def evaluate(args: argparse.Namespace) -> None:
     from rich.table import Table
 
     from pggnn.files import replacing
-    from pggnn.train.predict import evaluate as measure
+
+    with loading():
+        from pggnn.train.predict import evaluate as measure
 
     found = {member.name: figures for member, figures in measure(args.run, args.data, args.split, args.which)}
     names = list(next(iter(found.values())))
@@ -93,11 +97,12 @@ def evaluate(args: argparse.Namespace) -> None:
 def predict(args: argparse.Namespace) -> None:
     """Writes predictions for graphs."""
     from pggnn.files import replacing
-    from pggnn.train.predict import Trained, write
-    from pggnn.train.predict import predict as answer
 
     if args.out is not None and args.out.suffix not in FORMS:
         raise ValueError(f"--out must end in {' or '.join(FORMS)}, got {args.out}")
+    with loading():
+        from pggnn.train.predict import Trained, write
+        from pggnn.train.predict import predict as answer
     trained = Trained.load(args.run, args.which)
     rows = answer(trained, trained.read(args.graphs))
     if args.out is None:
