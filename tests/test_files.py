@@ -1,9 +1,11 @@
 import errno
 import os
+import subprocess
+import sys
 
 import pytest
 
-from pggnn.files import replacing, unfinished
+from pggnn.files import read_json, replacing, unfinished
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
@@ -30,3 +32,11 @@ def test_what_a_killed_process_left_is_found_and_nothing_else(tmp_path):
 def test_a_full_disk_names_the_file(tmp_path):
     with pytest.raises(OSError, match=r"No space left on device: '.*a.json'"), replacing(tmp_path / "a.json"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_texts_are_in_utf_8_whatever_the_locale(tmp_path):
+    path = tmp_path / "a.json"
+    program = f"from pggnn.files import write_text; write_text({str(path)!r}, chr(34) + chr(963) + chr(34))"
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", program], env=os.environ | plain, check=True)
+    assert read_json(path) == "σ"

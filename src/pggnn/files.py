@@ -26,10 +26,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
         started.unlink(missing_ok=True)
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a text whole or not at all, in UTF-8 whatever the locale."""
+    with replacing(path) as file:
+        file.write_text(text, encoding="utf-8")
+
+
 def read_json(path: Path) -> Any:
     """What a JSON file holds, or None where there is none."""
     try:
-        return json.loads(path.read_text()) if path.exists() else None
+        return json.loads(path.read_bytes()) if path.exists() else None
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
 

@@ -6,7 +6,7 @@ Imports nothing heavy.
 import json
 from pathlib import Path
 
-from pggnn.files import replacing
+from pggnn.files import write_text
 
 Record = dict[str, dict[str, dict[str, float]]]
 PARTS = {
@@ -66,14 +66,13 @@ def line(part: str, case: str, what: str, value: float) -> str:
 
 def save(path: Path, machine: str, figures: Record) -> None:
     """Writes the figures as JSON."""
-    with replacing(path) as unfinished:
-        content = {"benchmark": "kernel", "machine": machine, "figures": figures}
-        unfinished.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    content = {"benchmark": "kernel", "machine": machine, "figures": figures}
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def load(path: Path) -> tuple[str, Record]:
     """The machine and the figures of a file that ``pggnn bench kernel --json`` wrote."""
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_bytes())
     figures = content.get("figures", {}) if isinstance(content, dict) else {}
     if not figures or not set(figures) <= set(PARTS):
         raise ValueError(f"{path} was not written by pggnn bench kernel --json: expected parts {', '.join(PARTS)}")

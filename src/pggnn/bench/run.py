@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from pggnn.bench.cpu import BATCH, HIDDEN, data, layer, star
-from pggnn.files import replacing
+from pggnn.files import write_text
 
 Figures = Iterator[tuple[str, float]]
 
@@ -46,6 +46,5 @@ def run(what: str, json_path: Path | None = None) -> dict[str, float]:
             console.print(f"{name:>64}  {value:10.3f}", highlight=False)
     if json_path is not None:
         content = {"benchmark": what, "machine": machine, "figures": figures}
-        with replacing(json_path) as unfinished:
-            unfinished.write_text(json.dumps(content, indent=2) + "\n")
+        write_text(json_path, json.dumps(content, indent=2) + "\n")
     return figures

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pggnn.bench import record
-from pggnn.files import replacing
+from pggnn.files import write_text
 
 BEGIN, END = "<!-- pggnn bench table -->\n", "<!-- end of the table -->\n"
 PRECISIONS = {"bf16": "bfloat16", "float32": "float32", "tf32": "TF32"}
@@ -60,12 +60,11 @@ def tables(path: Path) -> str:
 
 def insert(path: Path, page: Path) -> None:
     """Puts the tables between the marks of a page."""
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     between = re.compile(f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", re.DOTALL)
     if not between.search(text):
         raise ValueError(f"{page} must have the lines {BEGIN.strip()} and {END.strip()}, between which the tables go")
-    with replacing(page) as unfinished:
-        unfinished.write_text(between.sub(lambda _: "\n" + tables(path) + "\n", text))
+    write_text(page, between.sub(lambda _: "\n" + tables(path) + "\n", text))
 
 
 def layer(figures: record.Record) -> Iterator[Sequence[str]]:

@@ -143,7 +143,7 @@ def summarise(outcomes: Sequence["Outcome"]) -> list[list[str]]:
 
 def write_pages(outcomes: Sequence["Outcome"], folder: Path) -> None:
     """A page in Markdown for each family, with a line for each pair."""
-    from pggnn.files import replacing
+    from pggnn.files import write_text
     from pggnn.lab.comparison import THRESHOLD
 
     for family in sorted({outcome.family for outcome in outcomes}):
@@ -158,5 +158,4 @@ def write_pages(outcomes: Sequence["Outcome"], folder: Path) -> None:
             verdict = ("yes" if outcome.apart else "no") + ", unreliable" * (not outcome.reliable)
             numbers = f"{outcome.distance:.4g} | {outcome.reliability:.4g} | {outcome.loss:.3f} | {outcome.epochs}"
             lines.append(f"| {outcome.pair} | {verdict} | {numbers} |")
-        with replacing(folder / f"{family}.md") as file:
-            file.write_text("\n".join(lines) + "\n")
+        write_text(folder / f"{family}.md", "\n".join(lines) + "\n")

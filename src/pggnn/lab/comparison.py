@@ -20,7 +20,7 @@ from torch.nn.functional import cosine_embedding_loss
 
 from pggnn.data.brec import BREC, FAMILIES
 from pggnn.data.schema import Schema
-from pggnn.files import replacing
+from pggnn.files import read_json, write_text
 from pggnn.nn.model import Network
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
@@ -191,7 +191,8 @@ class Results:
     def __init__(self, folder: Path, protocol: Protocol) -> None:
         fresh_network(protocol)  # refuses what cannot be made before anything is written
         self.protocol, self.known, self.file = protocol, folder / "protocol.json", folder / "pairs.jsonl"
-        if self.known.exists() and _complete(json.loads(self.known.read_text())) != asdict(protocol):
+        known = read_json(self.known)
+        if known is not None and _complete(known) != asdict(protocol):
             raise ValueError(f"{self.known} is of another run; give --out another folder, or the options that it names")
 
     def read(self) -> dict[int, Outcome]:
@@ -207,10 +208,8 @@ class Results:
         if left and device.startswith("cuda") and not torch.cuda.is_available():
             raise ValueError(f"--device is {device}, but PyTorch finds no GPU here: choose cpu")
         if not self.known.exists():
-            with replacing(self.known) as file:
-                file.write_text(json.dumps(asdict(self.protocol), indent=2))
-        with replacing(self.file) as file:
-            file.write_text("".join(_line(outcome) for outcome in done.values()))
+            write_text(self.known, json.dumps(asdict(self.protocol), indent=2))
+        write_text(self.file, "".join(_line(outcome) for outcome in done.values()))
         for number, outcome in enumerate(_outcomes(left, self.protocol, root, device, jobs), 1):
             with self.file.open("a") as file:
                 file.write(_line(outcome))

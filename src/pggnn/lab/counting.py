@@ -143,10 +143,9 @@ def _add_work(sub: argparse.ArgumentParser, out: str) -> None:
 
 
 def _keep(found: Sequence[Any], path: Path) -> None:
-    from pggnn.files import replacing
+    from pggnn.files import write_text
 
-    with replacing(path) as file:
-        file.write_text(json.dumps([asdict(row) for row in found], indent=1))
+    write_text(path, json.dumps([asdict(row) for row in found], indent=1))
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -69,7 +69,8 @@ def train_table(name: str, args: argparse.Namespace) -> None:
     if not shown:
         print("No run has ended yet, so there is nothing to show.")
         return
-    print(f"{written.read_text()}\n{written} and {written.with_suffix('.json').name}")
+    print(written.read_text(encoding="utf-8"))
+    print(f"{written} and {written.with_suffix('.json').name}")
     print(f"Page: {written.with_suffix('.html')}")
 
 
@@ -81,7 +82,8 @@ def search_options(args: argparse.Namespace) -> None:
 
     ranked, written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=end)
     if ranked:
-        print(f"{written.read_text()}\n{written}, and the first of each as a config in {args.out / 'search' / 'best'}")
+        print(written.read_text(encoding="utf-8"))
+        print(f"{written}, and the first of each as a config in {args.out / 'search' / 'best'}")
     else:
         print("No candidate has ended yet, so there is nothing to rank.")
 

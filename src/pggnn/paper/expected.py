@@ -4,13 +4,13 @@ Tables 2 to 4 hold results, 5 and 6 memory in MiB, 7 the data sets' statistics; 
 text of the paper reports beside Table 2, and ``per_seed`` what the authors' repository lists for PG-GNN.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pggnn.data.catalogue import lookup
+from pggnn.files import read_json
 
 RESULTS = {"table2": "Table 2", "cliques": "the text beside Table 2", "table3": "Table 3", "table4": "Table 4"}
 """Where in the paper results stand, by the names in ``expected.json``."""
@@ -29,7 +29,7 @@ class Figure:
 @cache
 def load() -> dict[str, Any]:
     """All of ``expected.json``."""
-    found: dict[str, Any] = json.loads((Path(__file__).parent / "expected.json").read_text())
+    found: dict[str, Any] = read_json(Path(__file__).parent / "expected.json")
     return found
 
 

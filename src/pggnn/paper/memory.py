@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from pggnn.data.catalogue import lookup
-from pggnn.files import replacing
+from pggnn.files import read_json, write_text
 from pggnn.paper.expected import load
 from pggnn.paper.tables import TABLES
 from pggnn.train.choice import Key, Options, choose
@@ -43,7 +43,7 @@ def reproduce_memory(table: str, out: Path, only: Sequence[str] = (), console: C
         raise ValueError("table6 is about memory of a GPU, and PyTorch finds none here; table5 is about RAM")
     runs = commands()
     path, machine = out / f"{table}.json", torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    found = {(cell["model"], cell["data"]): cell for cell in json.loads(path.read_text())} if path.exists() else {}
+    found = {(cell["model"], cell["data"]): cell for cell in read_json(path) or []}
     for model, data in choose(table, runs, only):
         if found.get((model, data), {}).get("machine") == machine:
             continue
@@ -76,10 +76,9 @@ def _write(table: str, path: Path, cells: list[Cell]) -> None:
             "| {model} | {data} | {mib:,.0f} | ".format(**cell) + f"{paper} | {cell['batches']} | {cell['machine']} |"
         )
     title = f"# Peak {'RAM' if table == 'table5' else 'GPU memory'} of training"
-    with replacing(path.with_suffix(".md")) as file:
-        file.write_text("\n".join([title, "", *lines, "", f"- {NOTE}", f"- Made by `pggnn reproduce {table}`."]) + "\n")
-    with replacing(path) as file:
-        file.write_text(json.dumps(cells, indent=2) + "\n")
+    lines = [title, "", *lines, "", f"- {NOTE}", f"- Made by `pggnn reproduce {table}`.", ""]
+    write_text(path.with_suffix(".md"), "\n".join(lines))
+    write_text(path, json.dumps(cells, indent=2) + "\n")
 
 
 def _measured(model: str, data: str, options: Options) -> dict[str, float]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.files import replacing
+from pggnn.files import write_text
 from pggnn.paper.expected import Figure, published
 from pggnn.paper.tables import TABLES, cells, folder_of, runs
 from pggnn.report.comparison import count_digits
@@ -93,10 +93,9 @@ def reproduce(
     ended = [Run.read(config.folder) for config in complete.values()]
     departures = describe_departures(arrange(ended)) if ended else []
     notes = [*TABLES[name].notes_on(row for row, _ in complete), *rules, *departures, f"Made by `{command}`."]
-    with replacing(stem.with_suffix(".md")) as file:
-        file.write_text(markdown(name, title, shown, notes))
-    with replacing(stem.with_suffix(".json")) as file:
-        file.write_text(json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False) + "\n")
+    write_text(stem.with_suffix(".md"), markdown(name, title, shown, notes))
+    listed = json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False)
+    write_text(stem.with_suffix(".json"), listed + "\n")
     there = [folder for key in cells(name, quick) if ((folder := folder_of(name, out, key, quick)) / FILE).exists()]
     write_table(there, stem.with_suffix(".html"))
     return shown, stem.with_suffix(".md")

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from pggnn.data.catalogue import CATALOGUE
-from pggnn.files import replacing
+from pggnn.files import write_text
 from pggnn.report import predictions
 from pggnn.report.runs import Run, find_runs
 from pggnn.train import log
@@ -69,8 +69,7 @@ def _pack_run(run: Run, target: Path, compute: bool) -> str:
             if (run.folder / name).exists():
                 shutil.copyfile(run.folder / name, folder / name)
         if run.complete and run.figures:
-            with replacing(folder / SUMMARY) as file:
-                file.write_text(json.dumps(asdict(run.figures), indent=2) + "\n")
+            write_text(folder / SUMMARY, json.dumps(asdict(run.figures), indent=2) + "\n")
         for member, records in run.logs.items():
             (folder / member.name).mkdir(parents=True, exist_ok=True)
             if records:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pggnn
-from pggnn.files import replacing
+from pggnn.files import write_text
 from pggnn.report import predictions
 from pggnn.report.charts import draw_answers, number_charts
 from pggnn.report.comparison import compare
@@ -51,10 +51,9 @@ def render(template: str, out: Path, **values: Any) -> None:
         loader=PackageLoader("pggnn.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     jinja.filters["code"] = _code
-    style = (Path(__file__).parent / "page.css").read_text()
+    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
     text = jinja.get_template(template).render(version=pggnn.__version__, style=style, **values)
-    with replacing(out) as file:
-        file.write_text(number_charts(text), encoding="utf-8")
+    write_text(out, number_charts(text))
 
 
 def _code(text: str) -> "Markup":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.files import replacing
+from pggnn.files import write_text
 from pggnn.train import log, protocol
 from pggnn.train.choice import Key, Options, choose, slug
 from pggnn.train.config import Config, DataConfig, as_yaml, difference, plain
@@ -167,10 +167,9 @@ def write(ranked: list[Candidate], path: Path) -> None:
     for otherwise in dict.fromkeys(one.otherwise for one in ranked if one.otherwise):
         of = dict.fromkeys(one.data for one in ranked if one.otherwise == otherwise)
         lines.append(f"- {', '.join(of)}: {'; '.join(otherwise)}.")
-    with replacing(path) as file:
-        file.write_text("\n".join([*lines, ""]))
-    with replacing(path.with_suffix(".json")) as file:
-        file.write_text(json.dumps([asdict(one) for one in ranked], indent=2, ensure_ascii=False) + "\n")
+    write_text(path, "\n".join([*lines, ""]))
+    listed = json.dumps([asdict(one) for one in ranked], indent=2, ensure_ascii=False)
+    write_text(path.with_suffix(".json"), listed + "\n")
 
 
 def write_config(one: Candidate, search: Search, tried: int, command: str, path: Path) -> None:
@@ -183,5 +182,4 @@ def write_config(one: Candidate, search: Search, tried: int, command: str, path:
     said = f"# {one.data}, chosen by validation: {one.metric} {one} over {one.trainings}, the best of "
     said += f"{tried} candidates.\n# {command}\n"
     said += "".join(f"# In the search: {text}\n" for text in one.otherwise)
-    with replacing(path) as file:
-        file.write_text(said + as_yaml(kept, flow=None))
+    write_text(path, said + as_yaml(kept, flow=None))

@@ -55,7 +55,7 @@ def tune(args: argparse.Namespace) -> None:
         print("No candidate has ended yet, so there is nothing to rank.")
         return
     best = out / slug(ranked[0].name)
-    print((out / "tune.md").read_text())
+    print((out / "tune.md").read_text(encoding="utf-8"))
     print(f"Best: {ranked[0].name}, {ranked[0].metric} {ranked[0]} on validation graphs. It has been trained:")
     run_of_best, every = shlex.quote(str(best)), shlex.quote(str(out))
     print(f"  pggnn evaluate {run_of_best}\n  pggnn predict {run_of_best} GRAPHS --out predictions.csv")
@@ -69,7 +69,7 @@ def evaluate(args: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from pggnn.files import replacing
+    from pggnn.files import write_text
 
     with loading():
         from pggnn.train.predict import evaluate as measure
@@ -89,8 +89,7 @@ def evaluate(args: argparse.Namespace) -> None:
         table.add_row("mean ± std", *spread)
     Console().print(table)
     if args.json is not None:
-        with replacing(args.json) as file:
-            file.write_text(json.dumps(found, indent=2) + "\n")
+        write_text(args.json, json.dumps(found, indent=2) + "\n")
         print(f"Figures: {args.json}")
 
 
@@ -108,7 +107,7 @@ def predict(args: argparse.Namespace) -> None:
     if args.out is None:
         write(rows, sys.stdout, "csv")
         return
-    with replacing(args.out) as unfinished, open(unfinished, "w", newline="") as file:
+    with replacing(args.out) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
         count = write(rows, file, FORMS[args.out.suffix])
     networks = len(trained.scorers)
     mean = f", the mean of {networks} networks" if networks > 1 else ""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from pggnn.files import replacing
+from pggnn.files import write_text
 
 Choice = Literal["group", "single", "random"]
 
@@ -261,8 +261,7 @@ def as_yaml(values: dict[str, Any], flow: bool | None = False) -> str:
 
 def save(config: Config, folder: Path) -> None:
     """Writes the resolved config to the run's folder."""
-    with replacing(folder / FILE) as file:
-        file.write_text(as_yaml(plain(config)))
+    write_text(folder / FILE, as_yaml(plain(config)))
 
 
 SCHEDULES = {"optim.factor": ("plateau", "step"), "optim.patience": ("plateau",), "optim.every": ("step",)}

@@ -16,7 +16,7 @@ import torch_geometric
 
 import pggnn
 from pggnn.data.graphs import Graphs
-from pggnn.files import read_json, replacing, unfinished
+from pggnn.files import read_json, unfinished, write_text
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.options import load
@@ -81,14 +81,11 @@ def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
         clear(folder)
         save(config, folder)  # first: by this file a run that was cut off here is known
         if anew or not (folder / SCHEMA).exists():
-            with replacing(folder / SCHEMA) as file:
-                file.write_text(graphs.schema.to_json() + "\n")
+            write_text(folder / SCHEMA, graphs.schema.to_json() + "\n")
         if anew or not (folder / GRAPHS).exists():
-            with replacing(folder / GRAPHS) as file:
-                file.write_text(json.dumps(describe_graphs(config, graphs)) + "\n")
+            write_text(folder / GRAPHS, json.dumps(describe_graphs(config, graphs)) + "\n")
         if missing(config) or not (folder / ENVIRONMENT).exists():  # or figures would be said to be of this machine
-            with replacing(folder / ENVIRONMENT) as file:
-                file.write_text(json.dumps(describe_machine(config), indent=2) + "\n")
+            write_text(folder / ENVIRONMENT, json.dumps(describe_machine(config), indent=2) + "\n")
     except OSError as error:
         raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
 
@@ -176,6 +173,5 @@ def conclude(config: Config, write: bool = True) -> Summary:
     """The figures of a run whose trainings have all ended, also as a file in its folder."""
     summary = protocol.summarise(config, config.folder)
     if write:
-        with replacing(config.folder / SUMMARY) as file:
-            file.write_text(json.dumps(asdict(summary), indent=2) + "\n")
+        write_text(config.folder / SUMMARY, json.dumps(asdict(summary), indent=2) + "\n")
     return summary

@@ -5,7 +5,7 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-from pggnn.files import replacing
+from pggnn.files import replacing, write_text
 
 FILE, COMPACT = "log.jsonl", "log.jsonl.xz"
 EXACT = ("epoch", "val", "test")
@@ -26,9 +26,8 @@ class Log:
     def __init__(self, folder: Path, epoch: int = 0, tensorboard: bool = True) -> None:
         path = folder / FILE
         kept = [record for record in read(folder) if record["epoch"] <= epoch]
-        with replacing(path) as file:
-            file.write_text("".join(_line(record) for record in kept))
-        self._file = open(path, "a")  # noqa: SIM115
+        write_text(path, "".join(_line(record) for record in kept))
+        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115
         self._board: Any = None
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
@@ -58,7 +57,7 @@ def read(folder: Path) -> list[Record]:
     """The records of a training so far, from its log or its compact one, without a last line that was cut off."""
     path = folder / FILE
     records: list[Record] = []
-    for line in (path.read_text() if path.exists() else _unpack(folder / COMPACT)).splitlines():
+    for line in (path.read_text(encoding="utf-8") if path.exists() else _unpack(folder / COMPACT)).splitlines():
         try:
             records.append(json.loads(line))
         except json.JSONDecodeError:

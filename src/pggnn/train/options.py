@@ -110,7 +110,7 @@ def load(path: str | Path) -> Config:
     if not file.is_file():
         raise ValueError(f"{file} does not exist: expected a YAML file, or the folder of a run")
     try:
-        config = _parse_yaml(file.read_text())
+        config = _parse_yaml(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     return replace(config, run=replace(config.run, out=str(path))) if path.is_dir() else config

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pggnn.data.graphs import Graphs
 from pggnn.data.splits import random_split, stratified_folds
-from pggnn.files import read_json, replacing
+from pggnn.files import read_json, write_text
 from pggnn.seeds import derived_seed
 from pggnn.train import log
 from pggnn.train.config import Config
@@ -125,8 +125,7 @@ def _hold_out(index: Tensor, y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
 
 def save_result(folder: Path, result: dict[str, Any]) -> None:
     """Marks a training as ended, with what came out."""
-    with replacing(folder / RESULT) as file:
-        file.write_text(json.dumps(result, indent=2) + "\n")
+    write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
 
 
 def load_result(folder: Path) -> dict[str, Any] | None:
