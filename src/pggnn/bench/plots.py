@@ -6,7 +6,7 @@ from typing import Any
 
 from pggnn.bench import record
 from pggnn.bench.roofline import COUNTED, PEAK, intensity
-from pggnn.report.figures import BLUE, FAINT, INK, RED, save
+from pggnn.report.figures import BLUE, FAINT, INK, RED, drawing
 
 COLOURS = {"forward": BLUE, "training": RED}
 MARKERS = {"degree 8": "o", "Erdős–Rényi": "s", "power law": "^"}
@@ -27,11 +27,7 @@ def draw(path: Path, folder: Path, suffix: str = "svg") -> list[Path]:
 
 def draw_linear(cases: dict[str, dict[str, float]], path: Path) -> Path:
     """Time against steps on logarithmic scales, with lines of slope 1, and the rate that it comes to."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context({"svg.hashsalt": "pggnn", "font.size": 10}):
-        figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    with drawing(path, (9.6, 4.2)) as figure:
         time, rate = figure.subplots(1, 2)
         for name, colour in COLOURS.items():
             for mix, marker in MARKERS.items():
@@ -49,10 +45,9 @@ def draw_linear(cases: dict[str, dict[str, float]], path: Path) -> Path:
             points = sorted(point for mix in MARKERS for point in _points(cases, mix, name))
             if points:
                 _draw_ideal(time, points, name)
-                rates = [(FLOP[name] * x / y / 1e9, x) for x, y in points]
-                rate.annotate(
-                    name, (points[-1][0], rates[-1][0]), (8, 0), textcoords="offset points", color=colour, va="center"
-                )
+                most, took = points[-1]
+                end = most, FLOP[name] * most / took / 1e9
+                rate.annotate(name, end, (8, 0), textcoords="offset points", color=colour, va="center")
         for axes, label in ((time, "milliseconds"), (rate, "TFLOP/s")):
             axes.set(xscale="log", xlabel="work: steps of all sequences, Σ |G| (n + 2)", ylabel=label)
             _tidy(axes)
@@ -66,7 +61,7 @@ def draw_linear(cases: dict[str, dict[str, float]], path: Path) -> Path:
                 continue
             time.plot([], [], marker, color=INK, markerfacecolor="white", label=mix)
         time.legend(frameon=False, loc="upper left", handletextpad=0.2)
-        return save(figure, path)
+    return path
 
 
 def _points(cases: dict[str, dict[str, float]], mix: str, name: str) -> list[tuple[float, float]]:
@@ -85,13 +80,9 @@ def _draw_ideal(axes: Any, points: list[tuple[float, float]], name: str) -> None
 
 def draw_roofline(cases: dict[str, dict[str, float]], path: Path) -> Path:
     """Rates against operations for each byte moved, under the roofs of an H200: as specified, and as measured."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     ceilings = cases.get("ceilings", {})
     product, copy = ceilings.get("matrix product 8192³, TFLOP/s"), ceilings.get("copy, TB/s")
-    with rc_context({"svg.hashsalt": "pggnn", "font.size": 10}):
-        figure = Figure(figsize=(7.2, 4.8), layout="constrained")
+    with drawing(path, (7.2, 4.8)) as figure:
         axes = figure.subplots()
         axes.set(xscale="log", yscale="log", xlim=(8, 1200), ylim=(10, 1500))
         _draw_roof(axes, *PEAK, INK, "-", "as specified: {:.0f} TFLOP/s, {:.1f} TB/s")
@@ -117,7 +108,7 @@ def draw_roofline(cases: dict[str, dict[str, float]], path: Path) -> Path:
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter("{x:g}")
         figure.text(0.01, -0.02, COUNTED, fontsize=8, color=INK, va="top")
-        return save(figure, path)
+    return path
 
 
 def _draw_roof(axes: Any, peak: float, bandwidth: float, colour: str, style: str, label: str) -> None:

@@ -4,20 +4,16 @@ from pathlib import Path
 from typing import Any
 
 from pggnn.groups import CyclicGroup, group
-from pggnn.report.figures import INK, colours_of, draw_arcs, draw_rings, power, save
+from pggnn.report.figures import INK, colours_of, draw_arcs, draw_rings, drawing, power
 
 
 def draw(out: Path) -> Path:
     """Draws n = 5 … 8, one panel each."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context({"svg.hashsalt": "pggnn", "font.size": 9}):
-        figure = Figure(figsize=(15, 13))
+    with drawing(out, (15, 13), 9, layout=None) as figure:
         for n, left, top in ((5, 0.0, 0.97), (6, 0.52, 0.97), (7, 0.0, 0.47), (8, 0.52, 0.47)):
             figure.text(left + 0.24, top + 0.005, f"n = {n}", ha="center", fontsize=13, fontweight="bold", color=INK)
             _draw_panel(figure, group(n), {"left": left, "right": left + 0.48, "top": top - 0.02, "bottom": top - 0.43})
-        return save(figure, out)
+    return out
 
 
 def _draw_panel(figure: Any, g: CyclicGroup, box: dict[str, float]) -> None:

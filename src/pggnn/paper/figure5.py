@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pggnn.groups import group, ring_pairs
-from pggnn.report.figures import FAINT, INK, colours_of, power, save
+from pggnn.report.figures import FAINT, INK, colours_of, drawing, power
 
 CYAN, SHADE, DARK = "#1aa6b7", "#f0f0f0", "#555555"
 LABEL = {"boxstyle": "round,pad=0.15", "facecolor": SHADE, "edgecolor": "none", "alpha": 0.85}
@@ -13,14 +13,10 @@ LABEL = {"boxstyle": "round,pad=0.15", "facecolor": SHADE, "edgecolor": "none", 
 
 def draw(out: Path) -> Path:
     """Draws both groups side by side."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context({"svg.hashsalt": "pggnn", "font.size": 9}):
-        figure = Figure(figsize=(14, 7.4), layout="constrained")
+    with drawing(out, (14, 7.4), 9) as figure:
         for n, axes in zip((7, 8), figure.subplots(1, 2), strict=True):
             _draw_diagram(axes, n)
-        return save(figure, out)
+    return out
 
 
 def _draw_diagram(axes: Any, n: int) -> None:

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from pggnn.data.classic import rook, shrikhande
 from pggnn.data.counts import four_cliques
-from pggnn.report.figures import BLUE, FAINT, INK, colours_of, save
+from pggnn.report.figures import BLUE, FAINT, INK, colours_of, drawing
 
 GREY = "#8a8a8a"
 Colours = dict[tuple[int, int], Any]
@@ -19,11 +19,7 @@ Colours = dict[tuple[int, int], Any]
 
 def draw(out: Path) -> Path:
     """Draws the rook's graph on its board, the Shrikhande graph on a torus, and below what a node's neighbours form."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context({"svg.hashsalt": "pggnn", "font.size": 10}):
-        figure = Figure(figsize=(11, 8), layout="constrained")
+    with drawing(out, (11, 8)) as figure:
         grid = figure.add_gridspec(2, 2, height_ratios=[2.3, 1])
         panels = ((rook(), "4 × 4 rook's graph", _draw_board), (shrikhande(), "Shrikhande graph", _draw_torus))
         for column, (graph, name, draw_graph) in enumerate(panels):
@@ -35,7 +31,7 @@ def draw(out: Path) -> Path:
             found = {(2,): "two 4-cliques at each node", (0,): "no 4-clique at any node"}[tuple(at_node)]
             axes.set_title(f"{name}: {found}", fontsize=12)
             _draw_neighbours(figure.add_subplot(grid[1, column]), adjacency, colour)
-        return save(figure, out)
+    return out
 
 
 def list_cliques(adjacency: np.ndarray) -> list[tuple[int, ...]]:

@@ -5,22 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from pggnn.groups import coverage, group, ring_pairs
-from pggnn.report.figures import FAINT, INK, colours_of, power, save
+from pggnn.report.figures import FAINT, INK, colours_of, drawing, power
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def draw(out: Path) -> Path:
     """Draws a row of columns for n = 5, one for each element of the group, and one for n = 6."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context({"svg.hashsalt": "pggnn", "font.size": 9}):
-        figure = Figure(figsize=(16, 10))
+    with drawing(out, (16, 10), 9, layout=None) as figure:
         for n, top in ((5, 0.95), (6, 0.45)):
             figure.text(0.01, top, f"n = {n}", fontsize=14, fontweight="bold", color=INK)
             _draw_process(figure, n, {"left": 0.0, "right": 1.0, "top": top - 0.03, "bottom": top - 0.4})
-        return save(figure, out)
+    return out
 
 
 def _draw_process(figure: Any, n: int, box: dict[str, float]) -> None:

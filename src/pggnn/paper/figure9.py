@@ -5,7 +5,7 @@ from typing import Any
 
 from pggnn.groups import order
 from pggnn.lab.sampling import Covering, compare, coupon_collector
-from pggnn.report.figures import BLUE, INK, RED, save
+from pggnn.report.figures import BLUE, INK, RED, drawing
 
 LARGEST = 1000
 SIMULATED = 6000
@@ -14,13 +14,9 @@ SIMULATED = 6000
 
 def draw(out: Path, largest: int = LARGEST) -> Path:
     """Draws covering times to n = ``largest``, and how many times fewer arrangements the group takes."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     sizes = [largest * i // 10 for i in range(1, 11)]
     cases = [compare(n, max(10, SIMULATED // n)) for n in sizes]
-    with rc_context({"svg.hashsalt": "pggnn", "font.size": 10}):
-        figure = Figure(figsize=(12, 5.2), layout="constrained")
+    with drawing(out, (12, 5.2)) as figure:
         times, ratio = figure.subplots(1, 2, width_ratios=[1.7, 1])
         for kind, name, colour in ((1, "ordered", RED), (0, "unordered", BLUE)):
             _draw_case(times, ratio, kind, name, colour, [case[kind] for case in cases], largest)
@@ -35,7 +31,7 @@ def draw(out: Path, largest: int = LARGEST) -> Path:
         for axes in (times, ratio):
             axes.spines[["top", "right"]].set_visible(False)
             axes.tick_params(colors=INK)
-        return save(figure, out)
+    return out
 
 
 def _draw_case(times: Any, ratio: Any, kind: int, name: str, colour: str, cases: list[Covering], largest: int) -> None:

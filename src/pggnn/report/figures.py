@@ -1,9 +1,10 @@
 """Figures, drawn with matplotlib to SVG, PNG or PDF by the file's suffix."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import ceil, cos, pi, sin
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pggnn.files import replacing
 from pggnn.groups import CyclicGroup, group, ring_pairs
@@ -13,34 +14,40 @@ MOST_RINGS = 12
 INK, FAINT, BLUE, RED = "#222222", "#b8b8b8", "#2166ac", "#c0392b"
 
 
-def save(figure: Any, path: str | Path) -> Path:
-    """Writes a figure whole or not at all."""
+@contextmanager
+def drawing(
+    path: str | Path,
+    size: tuple[float, float],
+    font_size: float = 10,
+    layout: Literal["constrained"] | None = "constrained",
+) -> Iterator[Any]:
+    """A figure of so many inches to draw on; written once the block has ended well, whole or not at all, and the same
+    to the byte each time."""
     path = Path(path)
-    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
+    undated = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
+    if path.suffix.lower() not in undated:
         raise ValueError(f"the figure's file must end in .svg, .png or .pdf, got {str(path)!r}")
-    with replacing(path) as unfinished:
-        figure.savefig(unfinished, dpi=160, bbox_inches="tight", facecolor="white", metadata=_undated(path))
-    return path
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
-
-def _undated(path: Path) -> dict[str, None]:
-    return {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+    with rc_context({"svg.hashsalt": "pggnn", "font.size": font_size}):
+        figure = Figure(figsize=size, layout=layout)
+        yield figure
+        with replacing(path) as unfinished:
+            metadata = undated[path.suffix.lower()]
+            figure.savefig(unfinished, dpi=160, bbox_inches="tight", facecolor="white", metadata=metadata)
 
 
 def draw_group(n: int, path: str | Path) -> Path:
     """Figure 2 of the paper for any n ≥ 2: σ as arcs, then each arrangement's Hamiltonian cycle, then all of them."""
     if n < 2:
         raise ValueError(f"there are no pairs to draw with n = {n}: give n ≥ 2")
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     g = group(n)
     half = n // 2
     shown = min(half, MOST_RINGS)
     columns = min(shown + 1, 5)
     rows = ceil((shown + 1) / columns)
-    with rc_context({"svg.hashsalt": "pggnn", "font.size": 9}):
-        figure = Figure(figsize=(2.3 * columns, 1.5 + 2.5 * rows), layout="constrained")
+    with drawing(path, (2.3 * columns, 1.5 + 2.5 * rows), 9) as figure:
         grid = figure.add_gridspec(rows + 1, columns, height_ratios=[1.25, *[2.5] * rows])
         draw_arcs(figure.add_subplot(grid[0, :]), g)
         colours = colours_of(shown)
@@ -53,7 +60,7 @@ def draw_group(n: int, path: str | Path) -> Path:
         axes.set_title(f"the first {half}: all {n * (n - 1) // 2} pairs" if half > 1 else "all pairs")
         if shown < half:
             figure.text(0.5, -0.02, f"{shown} of the first {half} arrangements are drawn", ha="center", color=INK)
-        return save(figure, path)
+    return Path(path)
 
 
 def draw_counts(
@@ -61,21 +68,20 @@ def draw_counts(
 ) -> Path:
     """Predicted against true counts, a panel for each model, given its predictions and its mean absolute error."""
     import numpy as np
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.2 * len(predictions), 4.4), layout="constrained")
     true = np.asarray(truth)
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, true.shape)
-    panels = figure.subplots(1, len(predictions), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, (name, (predicted, error)), colour in zip(panels, predictions.items(), (BLUE, RED), strict=False):
-        low, high = -0.75, true.max() + 0.75
-        axes.plot([low, high], [low, high], color=FAINT, linewidth=1, zorder=0)
-        axes.scatter(true + jitter, predicted, s=5, alpha=0.25, color=colour, linewidths=0)
-        axes.set(title=f"{name}: mean absolute error {error:.3f}", xlabel="true number of triangles at the node")
-        axes.set_xlim(low, high)
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("predicted")
-    return save(figure, path)
+    with drawing(path, (4.2 * len(predictions), 4.4)) as figure:
+        panels = figure.subplots(1, len(predictions), sharex=True, sharey=True, squeeze=False)[0]
+        for axes, (name, (predicted, error)), colour in zip(panels, predictions.items(), (BLUE, RED), strict=False):
+            low, high = -0.75, true.max() + 0.75
+            axes.plot([low, high], [low, high], color=FAINT, linewidth=1, zorder=0)
+            axes.scatter(true + jitter, predicted, s=5, alpha=0.25, color=colour, linewidths=0)
+            axes.set(title=f"{name}: mean absolute error {error:.3f}", xlabel="true number of triangles at the node")
+            axes.set_xlim(low, high)
+            axes.spines[["top", "right"]].set_visible(False)
+        panels[0].set_ylabel("predicted")
+    return Path(path)
 
 
 def draw_arcs(axes: Any, g: CyclicGroup) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from pggnn.data.superpixels import as_pixels, superpixel_graph, superpixels
-from pggnn.report.figures import BLUE, FAINT, RED, save
+from pggnn.report.figures import BLUE, FAINT, RED, drawing
 
 
 def draw_superpixels(image: Any, path: str | Path, other: Data | None = None, **options: Any) -> Path:
@@ -15,7 +15,6 @@ def draw_superpixels(image: Any, path: str | Path, other: Data | None = None, **
 
     ``options`` are those of :func:`pggnn.data.superpixels.superpixel_graph`.
     """
-    from matplotlib.figure import Figure
     from skimage.segmentation import find_boundaries
 
     pixels = as_pixels(image)
@@ -28,19 +27,19 @@ def draw_superpixels(image: Any, path: str | Path, other: Data | None = None, **
     height, width = pixels.shape[:2]
     extent = (-0.5, width - 0.5, height - 0.5, -0.5)
     graphs = [("graph", graph)] + ([("published", other)] if other is not None else [])
-    figure = Figure(figsize=(3.2 * (2 + len(graphs)), 3.5), layout="constrained")
-    panels = figure.subplots(1, 2 + len(graphs))
-    panels[0].imshow(pixels * np.ones(3), extent=extent)
-    panels[0].set_title(f"image, {width} × {height} pixels")
-    panels[1].imshow(outlined, extent=extent)
-    panels[1].set_title(f"{labels.max() + 1} superpixels")
-    for axes, (name, drawn) in zip(panels[2:], graphs, strict=True):
-        _draw_graph(axes, drawn, max(height, width), pixels.shape[2])
-        axes.set_title(f"{name}: {drawn.num_nodes} nodes, {drawn.num_edges} edges")
-        axes.set(xlim=extent[:2], ylim=extent[2:], aspect="equal")
-    for axes in panels:
-        axes.set(xticks=[], yticks=[])
-    return save(figure, path)
+    with drawing(path, (3.2 * (2 + len(graphs)), 3.5)) as figure:
+        panels = figure.subplots(1, 2 + len(graphs))
+        panels[0].imshow(pixels * np.ones(3), extent=extent)
+        panels[0].set_title(f"image, {width} × {height} pixels")
+        panels[1].imshow(outlined, extent=extent)
+        panels[1].set_title(f"{labels.max() + 1} superpixels")
+        for axes, (name, drawn) in zip(panels[2:], graphs, strict=True):
+            _draw_graph(axes, drawn, max(height, width), pixels.shape[2])
+            axes.set_title(f"{name}: {drawn.num_nodes} nodes, {drawn.num_edges} edges")
+            axes.set(xlim=extent[:2], ylim=extent[2:], aspect="equal")
+        for axes in panels:
+            axes.set(xticks=[], yticks=[])
+    return Path(path)
 
 
 def _draw_graph(axes: Any, graph: Data, side: int, channels: int) -> None:
