@@ -6,8 +6,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import torch
 
@@ -33,7 +33,7 @@ def kernel(only: Sequence[str] = (), path: Path | None = None) -> record.Record:
 
     machine = f"torch {torch.__version__}, Triton {triton.__version__}, {torch.cuda.get_device_name()}"
     print(machine, flush=True)
-    return run({name: find(place) for name, place in PARTS.items() if name in (only or PARTS)}, machine, path)
+    return run({name: resolve_name(place) for name, place in PARTS.items() if name in (only or PARTS)}, machine, path)
 
 
 def run(parts: dict[str, Callable[[], Figures]], machine: str, path: Path | None = None) -> record.Record:
@@ -62,10 +62,3 @@ def run(parts: dict[str, Callable[[], Figures]], machine: str, path: Path | None
     if failed:
         raise ValueError(f"{' and '.join(failed)} failed, see above; the figures of the other parts hold")
     return figures
-
-
-def find(place: str) -> Callable[[], Figures]:
-    """The function of a part."""
-    module, _, name = place.partition(":")
-    function: Callable[[], Figures] = getattr(import_module(module), name)
-    return function

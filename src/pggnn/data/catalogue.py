@@ -1,8 +1,8 @@
 """The data sets by name: what each is, where its file lies and comes from. Imports nothing heavy."""
 
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -139,13 +139,12 @@ def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **opt
         options["schema"] = replace(options["schema"], features=options["schema"].features - walks)
     if not is_own(name):
         entry = lookup(name)[1]
-        module, _, cls = entry.loader.partition(":")
-        dataset = getattr(import_module(module), cls)(**entry.arguments, root=root, **options)
+        dataset = resolve_name(entry.loader)(**entry.arguments, root=root, **options)
     elif _in_tu_format(Path(name)):
         graphs = read_own(name, options.pop("schema", None))
-        dataset = import_module("pggnn.data.dataset").GraphDataset(graphs, **options)
+        dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
     else:
-        dataset = import_module("pggnn.data.jsonl").load_jsonl(name, **options)
+        dataset = resolve_name("pggnn.data.jsonl:load_jsonl")(name, **options)
     return dataset.with_walks(walks) if walks else dataset
 
 

@@ -11,13 +11,8 @@ TRAINED = {
 }
 """Tables of results, and of each a model, what one of its rows says of it, and a column."""
 
-FIGURES = {
-    "figure2": "pggnn.paper.figure2:draw",
-    "figure5": "pggnn.paper.figure5:draw",
-    "figure7": "pggnn.paper.figure7:draw",
-    "figure8": "pggnn.paper.figure8:draw",
-    "figure9": "pggnn.paper.figure9:draw",
-}
+FIGURES = ("figure2", "figure5", "figure7", "figure8", "figure9")
+"""Figures that can be drawn, each by ``draw`` of the module of that name."""
 SUMMARIES = {
     "search": "Options for the best configs: candidates ranked by validation",
     "table2": "Counting triangles and 4-cliques in random graphs",

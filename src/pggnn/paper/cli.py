@@ -46,7 +46,7 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         commands, "table7", print_statistics, SUMMARIES["table7"] + ", ours beside the paper's.",
         "  pggnn reproduce table7    # the same as pggnn data stats --all",
     )  # fmt: skip
-    sub.set_defaults(all=True, names=[], json=None, data_root=None)
+    sub.set_defaults(all=True, names=[], data_root=None)
     for name in FIGURES:
         sub = add_command(
             commands, name, partial(draw_figure, name), SUMMARIES[name] + ".",
@@ -106,5 +106,4 @@ def print_statistics(args: argparse.Namespace) -> None:
 
 def draw_figure(name: str, args: argparse.Namespace) -> None:
     """Draws a figure and says where it is."""
-    module, _, function = FIGURES[name].partition(":")
-    print(getattr(import_module(module), function)(args.out / f"{name}.{args.format}"))
+    print(import_module(f"pggnn.paper.{name}").draw(args.out / f"{name}.{args.format}"))

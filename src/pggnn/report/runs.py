@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,5 @@ def as_text(value: Any) -> str:
 
 
 def _option(config: Config, key: str) -> Any:
-    part, name = key.split(".")
-    value = getattr(getattr(config, part), name)
+    value = attrgetter(key)(config)
     return list(value) if isinstance(value, tuple) else value

@@ -5,6 +5,7 @@ a training, dropout, cannot be had again.
 """
 
 from math import sqrt
+from operator import attrgetter
 from typing import cast
 
 import numpy as np
@@ -23,8 +24,7 @@ def check(config: Config) -> None:
     """Refuses what their scripts do not have."""
     scripts = {"model.name": "pggnn", "model.init": "torch", "model.committee": 1, "optim.sampling": "draws"}
     for key, needed in scripts.items():
-        part, name = key.split(".")
-        given = getattr(getattr(config, part), name)
+        given = attrgetter(key)(config)
         if given != needed:
             raise ValueError(f"protocol.random authors needs {key} {needed}, as their scripts have it, got {given}")
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -273,8 +274,7 @@ def difference(one: Config, other: Config, ignored: tuple[str, ...] = ()) -> lis
     found = []
     schedules = {one.optim.schedule, other.optim.schedule}
     for key in KEYS:
-        part, name = key.split(".")
-        mine, theirs = (getattr(getattr(config, part), name) for config in (one, other))
+        mine, theirs = map(attrgetter(key), (one, other))
         if mine != theirs and key not in ignored and schedules & set(SCHEDULES.get(key, schedules)):
             found.append(f"{key}: {mine}, not {theirs}")
     return found
