@@ -13,6 +13,7 @@ def test_closed_form_is_the_definition(form, limit):
     for n in range(14):
         expected = sequences(reading, n)
         assert reading.count(n) == len(expected)
+        assert reading.work(n) == sum(map(len, expected))
         if not expected:
             continue
         assert reading.length(n) == len(expected[0])

@@ -77,9 +77,13 @@ class Reading:
             return n - (n - 3) * (n > 3)
         return n * 0 + (2 if self.form == "pair" else 3)
 
+    def work(self, n: Any) -> Any:
+        """How many steps the sequences of a node have together."""
+        return self.count(n) * self.length(n)
+
     def steps(self, profile: Any) -> int:
         """How many steps all sequences of a graph have together, given its :attr:`pggnn.plan.Plan.profile`."""
-        return sum(nodes * self.count(n) * self.length(n) for n, nodes in profile.tolist())
+        return sum(nodes * self.work(n) for n, nodes in profile.tolist())
 
     def scale(self, n: Any, dtype: Any = None) -> Any:
         """What the sum over the sequences is multiplied by, to the precision of ``dtype`` if it is given."""

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from pggnn.bench.timing import DEVICE, Figures, autocast, extra_mebibytes, milliseconds, train
-from pggnn.groups import order
 from pggnn.nn import PGConv
-from pggnn.orderings import Orderings
+from pggnn.orderings import Orderings, Reading
 from pggnn.plan import Plan
 
 HIDDEN = 64
@@ -78,7 +77,7 @@ def graph(draw: Callable[[int, int], Tensor], work: int) -> tuple[Plan, int]:
 
 def steps(degree: Tensor) -> Tensor:
     """|𝔊| (n + 2) of each node."""
-    work: Tensor = order(degree) * (degree + 2)
+    work: Tensor = Reading().work(degree)
     return work
 
 
@@ -112,7 +111,7 @@ def star(neighbours: int, orderings: Orderings) -> Figures:
     edges = torch.stack([torch.arange(1, neighbours + 1), torch.zeros(neighbours, dtype=torch.long)])
     plan = Plan.build(edges.to(DEVICE), neighbours + 1)
     conv = PGConv(HIDDEN, HIDDEN, orderings=orderings).to(DEVICE)
-    yield case, "steps", int((conv.reading.count(plan.degree) * conv.reading.length(plan.degree)).sum())
+    yield case, "steps", conv.reading.steps(plan.profile)
     yield case, "largest degree", neighbours
     for name, value in times(conv, plan).items():
         yield case, f"{name}, ms", value

@@ -19,8 +19,8 @@ from pggnn.bench.timing import DEVICE, ON_GPU, Figures, autocast, milliseconds, 
 from pggnn.data.batches import Batches
 from pggnn.data.catalogue import load
 from pggnn.data.counting import erdos_renyi
-from pggnn.groups import order
 from pggnn.nn import PGGNN, Recorded
+from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.train.config import DataConfig
 from pggnn.train.models import Scorer, allot_workspace, build
@@ -100,11 +100,11 @@ def collab(count: int = 5) -> Figures:
     work, times, memory = [], [], []
     for number in range(count):
         batch = batches[number]
-        n = batch.plan.degree
-        work.append(layers * int((order(n) * (n + 2)).sum()))
+        plan = batch.plan
+        work.append(layers * Reading().steps(plan.profile))
         memory.append(peak_mebibytes(partial(step, batch)))
         times.append(seconds(partial(step, batch)))
-        print(f"COLLAB: {work[-1] / 1e6:.1f} M steps, degree {n.max()}, {times[-1]:.3f} s", file=sys.stderr)
+        print(f"COLLAB: {work[-1] / 1e6:.1f} M steps, degree {plan.degree.max()}, {times[-1]:.3f} s", file=sys.stderr)
     rates = [72 * hidden**2 * steps / time / 1e12 for steps, time in zip(work, times, strict=True)]
     case = f"COLLAB, batch {config.optim.batch_size}, hidden {hidden}"
     yield case, "steps of sequences, millions", statistics.median(work) / 1e6

@@ -76,7 +76,7 @@ def summarize(graphs: Graphs) -> Summary:
     if graphs.splits and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits]):
         hints.append(f'No graph has "split": {" or ".join(missing)}; pggnn train needs all three.')
 
-    steps, fewer, single = (_steps(degree, limit) for limit in (None, FEWER, 1))
+    steps, fewer, single = (Reading("merged", limit).work(degree) for limit in (None, FEWER, 1))
     graph_of_node = torch.arange(count).repeat_interleave(nodes)
     most = torch.zeros(count, dtype=torch.long).index_add(0, graph_of_node, steps).max()
     total = int(single.sum())
@@ -89,12 +89,6 @@ def summarize(graphs: Graphs) -> Summary:
         saved = f"{int(fewer.sum()) / total:.1f} ×"
         hints.append(f"The whole group is costly here; orderings={FEWER} reads {saved} a single ordering instead.")
     return Summary(topics, hints)
-
-
-def _steps(degree: Tensor, limit: int | None) -> Tensor:
-    reading = Reading("merged", limit)
-    steps: Tensor = reading.count(degree) * reading.length(degree)
-    return steps
 
 
 def _origin(graphs: Graphs, degree: Tensor) -> str:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data.storage import Storage
-from pggnn.groups import order
+from pggnn.orderings import Reading
 from pggnn.plan import Plan, RoomyPlan, profile_of
 
 SIMULATED = 1000
@@ -84,8 +84,7 @@ class Padding:
     @property
     def steps(self) -> tuple[float, float]:
         """Steps of the sequences of the common profile, and of a batch as drawn on average, with the whole group."""
-        n = self.degrees
-        cost = order(n) * (n + 2)
+        cost = Reading().work(self.degrees)
         return float(self.most @ cost), float(self._drawn.mean(0) @ cost)
 
     @property

@@ -16,12 +16,12 @@ from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 from torch_geometric.typing import OptTensor
 
-from pggnn.groups import order
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.model import Network
 from pggnn.nn.readout import check_batch
 from pggnn.ops import HAS_TRITON
 from pggnn.ops.operator import Gradients, differentiable_once
+from pggnn.orderings import Reading
 from pggnn.plan import Plan, RoomyPlan, profile_of
 
 SPARE = 1.25
@@ -91,8 +91,7 @@ class Room:
     @property
     def steps(self) -> int:
         """Steps of the sequences of the whole group."""
-        n = np.arange(len(self.at_least))
-        return int((order(n) * (n + 2)) @ self.exactly)
+        return int(Reading().work(np.arange(len(self.at_least))) @ self.exactly)
 
     @property
     def profile(self) -> Tensor:

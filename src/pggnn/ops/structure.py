@@ -34,7 +34,7 @@ def stride(width: int) -> int:
 
 def first_steps(degree: Tensor, reading: Reading) -> Tensor:
     """``[N]`` number of steps before those of each node, whose sequences follow each other."""
-    steps = reading.count(degree) * reading.length(degree)
+    steps = reading.work(degree)
     return steps.cumsum(0) - steps
 
 
