@@ -111,6 +111,10 @@ def test_labels_that_were_never_seen_are_refused(folders):
     assert len(list(predict(trained, trained.read(strange)))) == 1, "classes do not matter here"
     with pytest.raises(ValueError, match="classes 6, but the networks were trained with 5, 7"):
         list(evaluate(trained.config.folder, str(strange)))
+    own = place / "train" / "train_graph_labels.txt"
+    own.write_text(own.read_text().replace("5", "6"))
+    with pytest.raises(ValueError, match=r"^\S+train: classes 6, 7, but the networks were trained with 5, 7"):
+        list(evaluate(trained.config.folder))
 
 
 def test_another_number_of_targets_is_refused(small, fit, tmp_path):

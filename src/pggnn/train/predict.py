@@ -110,23 +110,23 @@ class Trained:
 def evaluate(folder: str | Path, data: str | None = None, split: str | None = None, which: str = "best") -> Any:
     """The metrics of each training of a run, on its own test graphs or on other graphs; yields name and figures."""
     trained = Trained.load(folder, which)
-    task = trained.task
-    dataset = trained.read(data or trained.config.data.name)
+    task, name = trained.task, data or trained.config.data.name
+    dataset = trained.read(name)
     if data is not None and split is not None and split not in dataset.splits:
         raise ValueError(f"{data} has no split {split}; leave --split out to evaluate on all its graphs")
     if dataset.schema.classes != trained.schema.classes:
         raise ValueError(
-            f"{data}: classes {_some(dataset.schema.classes)}, "
+            f"{name}: classes {_some(dataset.schema.classes)}, "
             f"but the networks were trained with {_some(trained.schema.classes)}"
         )
     theirs, ours = dataset.schema.out_channels, trained.schema.out_channels
     if dataset.schema.task is not None and theirs != ours:
-        raise ValueError(f"{data}: {theirs} targets each, but the networks were trained with {ours}")
+        raise ValueError(f"{name}: {theirs} targets each, but the networks were trained with {ours}")
     graphs = Graphs.of(dataset)
     if data is None:
         check_same(trained.config, graphs)
     if "y" not in graphs.node | graphs.graph:
-        raise ValueError(f"{data}: the graphs have no targets to evaluate against; pggnn predict needs none")
+        raise ValueError(f"{name}: the graphs have no targets to evaluate against; pggnn predict needs none")
     storage, labelled = stored(graphs), Storage(graphs, plan=False)
     for member in trained.scorers:
         if data is None:
@@ -139,7 +139,7 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
         metrics = task.metrics()
         targets = task.targets(labelled.take(index).y)
         metrics.update(trained.answers(storage, index, [member]), task.measurable(targets))
-        yield member, {name: float(value) for name, value in metrics.compute().items()}
+        yield member, {metric: float(value) for metric, value in metrics.compute().items()}
 
 
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
