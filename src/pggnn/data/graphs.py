@@ -56,15 +56,18 @@ class Graphs:
             for name, value in getattr(self, level).items():
                 yield level, name, value
 
+    def _tensors(self) -> dict[str, Tensor]:
+        """All tensors by flat names: ``nodes``, ``node.x``, ``split.train`` …"""
+        tensors = {"nodes": self.nodes, "edges": self.edges, "edge_index": self.edge_index}
+        tensors |= {f"{level}.{name}": value for level, name, value in self.attributes()}
+        return tensors | {f"split.{name}": index for name, index in self.splits.items()}
+
     def fingerprint(self, *left_out: str) -> str:
         """A digest by which these very graphs are known again: with their attributes, but for some (``"node.x"``), the
         names of classes and labels, and splits."""
         schema = self.schema
         digest = sha256(repr((schema.classes, schema.node_labels, schema.edge_labels)).encode())
-        tensors = {"nodes": self.nodes, "edges": self.edges, "edge_index": self.edge_index}
-        tensors |= {f"{level}.{name}": value for level, name, value in self.attributes()}
-        tensors |= {f"split.{name}": value for name, value in self.splits.items()}
-        for name, tensor in tensors.items():
+        for name, tensor in self._tensors().items():
             if name not in left_out:
                 digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
                 digest.update(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
@@ -121,6 +124,15 @@ class Graphs:
             self.nodes[first:last], self.edges[first:last], self.edge_index[:, slice(*bounds["edge"])],
             node=parts["node"], edge=parts["edge"], graph=parts["graph"], schema=self.schema,
         )  # fmt: skip
+
+    def chunks(self, most_edges: int) -> Iterator["Graphs"]:
+        """All graphs, as many at a time as have so many edges together, but one at least."""
+        ends = self.edges.cumsum(0)
+        first = done = 0
+        while first < len(self):
+            last = max(first + 1, int(torch.searchsorted(ends, done + most_edges, right=True)))
+            yield self.chunk(first, last)
+            first, done = last, int(ends[last - 1])
 
     def without_loops(self) -> "Graphs":
         """The same graphs without edges from a node to itself."""
@@ -185,11 +197,8 @@ class Graphs:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """As arrays with flat names, for the cache."""
-        arrays = {"nodes": self.nodes, "edges": self.edges, "edge_index": self.edge_index}
-        arrays |= {f"{level}.{name}": value for level, name, value in self.attributes()}
-        arrays |= {f"split.{name}": index for name, index in self.splits.items()}
         schema = {"schema": np.array(self.schema.to_json())}
-        return {name: value.contiguous().numpy() for name, value in arrays.items()} | schema
+        return {name: value.contiguous().numpy() for name, value in self._tensors().items()} | schema
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Graphs":

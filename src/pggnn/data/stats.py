@@ -1,6 +1,5 @@
 """Table 7 of the paper: what the data sets are like, beside what the paper says."""
 
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from torch_geometric.utils import is_undirected
 
 from pggnn.data.catalogue import load, lookup, read_own
 from pggnn.data.counts import triangles
-from pggnn.data.graphs import Graphs
+from pggnn.data.graphs import Graphs, starts
 from pggnn.data.store import cached, find
 
 VERSION = "stats 1"
@@ -83,12 +82,11 @@ def describe(graphs: Graphs, directed: bool = False) -> dict[str, float]:
     if len(graphs) == 0 or int(graphs.nodes.sum()) == 0:
         raise ValueError("there are no nodes to describe")
     found, highest = [], torch.zeros(2, dtype=torch.long)
-    for part in _chunks(graphs):
+    for part in graphs.chunks(EDGES_AT_ONCE):
         edge_index, ptr = part.batched_edges()
         degrees = [torch.bincount(row, minlength=1).max() for row in edge_index]
         highest = torch.maximum(highest, torch.stack(degrees))
-        at_nodes = torch.nn.functional.pad(triangles(edge_index, ptr, directed).cumsum(0), (1, 0))
-        found.append(at_nodes[ptr].diff() // 3)
+        found.append(starts(triangles(edge_index, ptr, directed))[ptr].diff() // 3)
     per_graph = torch.cat(found)
     degree = graphs.edge_index.size(1) / int(graphs.nodes.sum())
     values: dict[str, float] = {
@@ -107,13 +105,3 @@ def describe(graphs: Graphs, directed: bool = False) -> dict[str, float]:
 def differences(name: str, found: dict[str, float]) -> list[str]:
     """The properties that differ from the paper's at two decimals."""
     return [key for key, value in PAPER.get(name, {}).items() if f"{found[key]:.2f}" != f"{value:.2f}"]
-
-
-def _chunks(graphs: Graphs) -> Iterator[Graphs]:
-    ends = graphs.edges.cumsum(0)
-    first = 0
-    while first < len(graphs):
-        done = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(torch.searchsorted(ends, done + EDGES_AT_ONCE, right=True)))
-        yield graphs.chunk(first, last)
-        first = last

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pggnn.data.graphs import Graphs, expand, starts
-from pggnn.plan import Plan
+from pggnn.plan import Plan, profile_of
 
 CHUNK = 2**22
 """Edges that are sorted at a time."""
@@ -80,7 +80,6 @@ class Storage:
         first, sizes = (row.index_select(0, chosen).tolist() for row in (self._starts[0], self.counts[0]))
         spans = [self.host_degree[begin : begin + size] for begin, size in zip(first, sizes, strict=True)]
         histogram = np.bincount(np.concatenate(spans)) if spans else np.zeros(0, np.int64)
-        degrees = np.flatnonzero(histogram)[::-1]
         return Plan(
             neighbor=ordered[1 - self._center_row],
             center=ordered[self._center_row],
@@ -88,7 +87,7 @@ class Storage:
             start=degree.cumsum(0) - degree,
             degree=degree,
             order=torch.sort(degree, descending=True, stable=True)[1],
-            profile=torch.from_numpy(np.stack([degrees, histogram[degrees]], axis=1).astype(np.int64)),
+            profile=profile_of(np.arange(len(histogram)), histogram),
             extent=edge_index.new_empty(degree.size(0), 0),
         )
 
@@ -109,11 +108,8 @@ def _neighbourhoods(graphs: Graphs, center_row: int) -> tuple[Tensor, Tensor | N
     degree = torch.zeros(int(graphs.nodes.sum()), dtype=torch.int32)
     edge = torch.empty(graphs.edge_index.size(1), dtype=torch.int32)
     in_order = True
-    ends = graphs.edges.cumsum(0)
-    graph = node = slot = 0
-    while graph < len(graphs):
-        last = max(graph + 1, int(torch.searchsorted(ends, slot + CHUNK, right=True)))
-        part = graphs.chunk(graph, last)
+    node = slot = 0
+    for part in graphs.chunks(CHUNK):
         edge_index, ptr = part.batched_edges()
         center = edge_index[center_row]
         order = torch.arange(center.size(0))
@@ -122,7 +118,7 @@ def _neighbourhoods(graphs: Graphs, center_row: int) -> tuple[Tensor, Tensor | N
         size = int(ptr[-1])
         degree[node : node + size] = torch.bincount(center, minlength=size)
         edge[slot : slot + order.size(0)] = order - starts(part.edges)[:-1].repeat_interleave(part.edges)
-        graph, node, slot = last, node + size, slot + order.size(0)
+        node, slot = node + size, slot + order.size(0)
     return degree, None if in_order else edge
 
 
