@@ -93,7 +93,7 @@ def cfi(base: Data, twisted: bool = False, compact: bool = False) -> Data:
     ``compact`` leaves the outer nodes out and joins inner nodes directly (Fürer 2017); the pair over the complete graph
     of four nodes is then the rook's graph and the Shrikhande graph.
     """
-    adjacency = _adjacency(base)
+    adjacency = adjacency_matrix(base)
     around: list[list[int]] = [row.nonzero().flatten().tolist() for row in adjacency]
     most = max(map(len, around), default=0)
     if not adjacency.equal(adjacency.t()) or adjacency.diagonal().any() or not _connected(adjacency) or most < 1:
@@ -124,9 +124,14 @@ def coloured_pair() -> tuple[Data, Data]:
     return squares, triangles
 
 
+def adjacency_matrix(graph: Data) -> Tensor:
+    """``[N, N]`` whether there is an edge from one node to the other, however often it is listed."""
+    return to_dense_adj(graph.edge_index, max_num_nodes=graph.num_nodes)[0].bool()
+
+
 def strongly_regular(graph: Data) -> tuple[int, int, int, int] | None:
     """The parameters (n, degree, λ, μ) of a strongly regular graph, counted; None of any other, or a complete one."""
-    adjacency = _adjacency(graph)
+    adjacency = adjacency_matrix(graph)
     common = adjacency.double() @ adjacency.double()
     apart = ~(adjacency | torch.eye(len(adjacency), dtype=torch.bool))
     counted = [values.unique().tolist() for values in (adjacency.sum(0), common[adjacency], common[apart])]
@@ -134,10 +139,6 @@ def strongly_regular(graph: Data) -> tuple[int, int, int, int] | None:
         return None
     degree, joined, unjoined = (int(value) for (value,) in counted)
     return len(adjacency), degree, joined, unjoined
-
-
-def _adjacency(graph: Data) -> Tensor:
-    return to_dense_adj(graph.edge_index, max_num_nodes=graph.num_nodes)[0].bool()
 
 
 def _graph(adjacency: Tensor) -> Data:

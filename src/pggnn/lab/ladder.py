@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 from torch_geometric.data import Data
-from torch_geometric.utils import to_dense_adj
 
+from pggnn.data.classic import adjacency_matrix
 from pggnn.lab.colours import Outcome, Step, combine, node_labels, refine, scramble
 
 Rung = Callable[[np.ndarray], Step]
@@ -33,7 +33,7 @@ def climb(a: Data, b: Data, rung: str) -> Outcome:
     labels = node_labels(a, b)
     adjacency = np.zeros((labels.size, labels.size), bool)
     for graph, part in zip((a, b), (slice(0, labels.shape[1]), slice(labels.shape[1], None)), strict=True):
-        adjacency[part, part] = to_dense_adj(graph.edge_index, max_num_nodes=graph.num_nodes)[0].numpy() > 0
+        adjacency[part, part] = adjacency_matrix(graph).numpy()
     np.fill_diagonal(adjacency, False)
     see = LADDER[rung](adjacency | adjacency.T)
     return refine(rung, labels, lambda colours: see(colours.ravel()).reshape(colours.shape))

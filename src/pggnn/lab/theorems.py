@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
-from pggnn.data.classic import complete, csl, cycle, rook, shrikhande
+from pggnn.data.classic import adjacency_matrix, complete, csl, cycle, rook, shrikhande
 from pggnn.data.counting import erdos_renyi
 from pggnn.data.counts import triangles
 from pggnn.groups import Permutation, group, order, sigma
@@ -189,9 +189,7 @@ def _random_graphs(graphs: int) -> list[tuple[Data, np.ndarray]]:
     drawn = []
     for nodes, probability in ((8, 0.7), (12, 0.3)):
         for graph in erdos_renyi(graphs // 2, nodes, probability):
-            adjacency = np.zeros((nodes, nodes), int)
-            adjacency[tuple(graph.edge_index.numpy())] = 1
-            drawn.append((graph, adjacency))
+            drawn.append((graph, adjacency_matrix(graph).long().numpy()))
     return drawn
 
 

@@ -13,6 +13,7 @@ from math import ceil, log
 import numpy as np
 from torch_geometric.data import Data
 
+from pggnn.data.classic import adjacency_matrix
 from pggnn.data.counts import triangles
 
 CHUNK = 2**14
@@ -63,8 +64,7 @@ def ego_net(graph: Data, node: int, artificial: bool = True) -> EgoNet:
     if not 0 <= node < nodes:
         raise ValueError(f"the graph has nodes 0 to {nodes - 1}, got {node}")
     assert graph.edge_index is not None
-    whole = np.zeros((nodes, nodes), bool)
-    whole[tuple(graph.edge_index.numpy())] = True
+    whole = adjacency_matrix(graph).numpy()
     whole = (whole | whole.T) & ~np.eye(nodes, dtype=bool)
     members = [node, *whole[node].nonzero()[0]]
     adjacency = np.pad(whole[np.ix_(members, members)], (0, artificial), constant_values=True)

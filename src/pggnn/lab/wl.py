@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 from torch_geometric.data import Data
 
+from pggnn.data.classic import adjacency_matrix
 from pggnn.lab.colours import Outcome, Step, combine, node_labels, refine, scramble
 
 MOST_TUPLES, MOST_STEPS = 2**23, 2**28
@@ -73,10 +74,7 @@ def _types(a: Data, b: Data, k: int) -> np.ndarray:
     """``[2, n, …, n]`` atomic type of each k-tuple of nodes."""
     labels = node_labels(a, b)
     nodes = labels.shape[1]
-    adjacency = np.zeros((2, nodes, nodes), np.int64)
-    for matrix, graph in zip(adjacency, (a, b), strict=True):
-        assert graph.edge_index is not None
-        matrix[tuple(graph.edge_index.numpy())] = 1
+    adjacency = np.stack([adjacency_matrix(graph).long().numpy() for graph in (a, b)])
     pair = 2 * adjacency + adjacency.swapaxes(1, 2) + 4 * np.eye(nodes, dtype=np.int64)
     places = range(1, k + 1)
     parts = [np.expand_dims(labels, [p for p in places if p != place]) for place in places]

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch_geometric.data import Data
 
-from pggnn.data.classic import rook, shrikhande
+from pggnn.data.classic import adjacency_matrix, rook, shrikhande
 from pggnn.data.counts import four_cliques
 from pggnn.report.figures import BLUE, FAINT, INK, colours_of, drawing
 
@@ -23,7 +22,7 @@ def draw(out: Path) -> Path:
         grid = figure.add_gridspec(2, 2, height_ratios=[2.3, 1])
         panels = ((rook(), "4 × 4 rook's graph", _draw_board), (shrikhande(), "Shrikhande graph", _draw_torus))
         for column, (graph, name, draw_graph) in enumerate(panels):
-            adjacency = _adjacency(graph)
+            adjacency = adjacency_matrix(graph).numpy()
             colour = _colour_of_edges(list_cliques(adjacency))
             axes = figure.add_subplot(grid[0, column])
             draw_graph(axes, adjacency, colour)
@@ -38,13 +37,6 @@ def list_cliques(adjacency: np.ndarray) -> list[tuple[int, ...]]:
     """All sets of four nodes that are adjacent to each other."""
     fours = combinations(range(len(adjacency)), 4)
     return [four for four in fours if all(adjacency[u, v] for u, v in combinations(four, 2))]
-
-
-def _adjacency(graph: Data) -> np.ndarray:
-    adjacency = np.zeros((16, 16), bool)
-    assert graph.edge_index is not None
-    adjacency[tuple(graph.edge_index.numpy())] = True
-    return adjacency
 
 
 def _draw_board(axes: Any, adjacency: np.ndarray, colour: Colours) -> None:
