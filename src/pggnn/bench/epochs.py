@@ -19,13 +19,12 @@ from pggnn.data.catalogue import CATALOGUE, load
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.store import data_root
-from pggnn.train import protocol
 from pggnn.train.config import Config, RunConfig
 from pggnn.train.loop import Training
 from pggnn.train.options import CONFIGS
 from pggnn.train.options import load as load_config
 from pggnn.train.progress import Silence
-from pggnn.train.run import make_fabric, make_storage
+from pggnn.train.run import first_training
 from pggnn.train.task import Task
 
 MOST_GIN_STEPS = {"MNIST": 100}
@@ -47,7 +46,7 @@ def epoch(config: Config, counted: int, most_gin_steps: int | None) -> Figures:
     dataset = load(config.data.name, config.data.root, **config.data.options)
     graphs, case = Graphs.of(dataset), config.data.name
     with tempfile.TemporaryDirectory() as folder:
-        training = trainer(config, graphs, Path(folder))
+        training = first_training(config, graphs, Path(folder))
         ours = epoch_seconds(training, counted)
         steps, index, recorded = len(training.batches), training.parts.train, training._replay is not None
     yield case, "ours, s", ours
@@ -96,14 +95,6 @@ def train_gin(network: Gin, task: Task, batches: Iterable[Any]) -> None:
 def shipped(name: str) -> Config:
     """A config of the paper, in bfloat16."""
     return replace(load_config(CONFIGS / f"{name}.yaml"), run=RunConfig(precision="bf16", tensorboard=False))
-
-
-def trainer(config: Config, graphs: Graphs, folder: Path) -> Training:
-    """The first training of a run."""
-    fabric = make_fabric(config)
-    member = protocol.members(config)[0]
-    parts = protocol.parts(config, graphs, member)
-    return Training(config, make_storage(config, graphs, fabric), parts, member.seed, folder, fabric)
 
 
 def epoch_seconds(training: Training, counted: int) -> float:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.nn import GIN
 
-from pggnn.bench.epochs import epoch_seconds, is_there, shipped, trainer
+from pggnn.bench.epochs import epoch_seconds, is_there, shipped
 from pggnn.bench.timing import DEVICE, ON_GPU, Figures, autocast, milliseconds, peak_mebibytes, seconds, wait
 from pggnn.data.batches import Batches
 from pggnn.data.catalogue import load
@@ -24,7 +24,7 @@ from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.train.config import DataConfig
 from pggnn.train.models import Scorer, allot_workspace, build
-from pggnn.train.run import load_graphs
+from pggnn.train.run import first_training, load_graphs
 from pggnn.train.task import Task
 
 
@@ -72,7 +72,7 @@ def counting(graphs: int = 5000, changing: int = 32) -> Figures:
         yield case, "CUDA graph of one batch, ms", milliseconds(graph.replay)
     config = replace(shipped("er_triangles"), data=DataConfig("ER", options={"seed": 0, "graphs": graphs}))
     with tempfile.TemporaryDirectory() as folder:
-        training = trainer(config, load_graphs(config), Path(folder))
+        training = first_training(config, load_graphs(config), Path(folder))
         yield case, "recorded over changing batches, ms", 1e3 * epoch_seconds(training, 3) / len(training.batches)
 
 

@@ -16,6 +16,7 @@ from pggnn.files import read_json, write_text
 from pggnn.paper.expected import load
 from pggnn.paper.tables import TABLES
 from pggnn.train.choice import Key, Options, choose
+from pggnn.train.progress import Silence
 from pggnn.train.workers import last_error
 
 STEPS, SECONDS = 20, 300.0
@@ -94,8 +95,8 @@ def _measured(model: str, data: str, options: Options) -> dict[str, float]:
     return found
 
 
-class Clock:
-    """Counts batches, and ends training when it has taken long enough; a :class:`~pggnn.train.loop.Watch`."""
+class Clock(Silence):
+    """Counts batches, and ends training when it has taken long enough."""
 
     def __init__(self) -> None:
         self.begin, self.batches = time.monotonic(), 0
@@ -106,28 +107,19 @@ class Clock:
         if time.monotonic() - self.begin > SECONDS:
             raise TimeoutError
 
-    def epoch(self, *args: Any) -> None:
-        """After each epoch."""
-
 
 def main(config_name: str, *options: str) -> None:
     """Trains for a few batches and prints the peaks as JSON."""
     import tempfile
 
-    from pggnn.train.loop import Training
     from pggnn.train.options import parse
     from pggnn.train.peaks import peaks
-    from pggnn.train.protocol import members, parts
-    from pggnn.train.run import load_graphs, make_fabric, make_storage
+    from pggnn.train.run import first_training, load_graphs
 
     steps = ["--optim.steps", str(STEPS), "--run.record", "false"]
     config = parse(["--config", config_name, *options, *steps])[0]
-    fabric = make_fabric(config)
-    storage = make_storage(config, load_graphs(config), fabric)
     with tempfile.TemporaryDirectory() as folder:
-        member = members(config)[0]
-        split = parts(config, storage.graphs, member)
-        training = Training(config, storage, split, member.seed, Path(folder), fabric)
+        training = first_training(config, load_graphs(config), Path(folder))
         training.state["epoch"] = 1
         clock = Clock()
         with suppress(TimeoutError):

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import shlex
 import statistics
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from pggnn.train.choice import Key, Options
 from pggnn.train.config import FILE, Config
 from pggnn.train.folder import ENVIRONMENT, conclude, missing
 from pggnn.train.options import load
-from pggnn.train.sweep import keep_published, train_missing
+from pggnn.train.sweep import keep_published, share_cores, train_missing
 
 
 @dataclass(frozen=True)
@@ -67,15 +66,14 @@ def reproduce(
         out: Folder of the runs; what is there already is not run again.
         quick: A smaller experiment, for a look on two cores.
         seeds: Instead of the configs' own.
-        only: Rows and columns to run, see :func:`pggnn.paper.tables.choose`.
+        only: Rows and columns to run, see :func:`pggnn.train.choice.choose`.
         jobs: Trainings at once; 0 for one per core.
         more: Further options of ``pggnn train``, for all runs.
         console: Where to show progress.
         until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
     """
     console = console or Console(stderr=True)
-    jobs = jobs or os.cpu_count() or 1
-    given = ("--run.jobs", str(jobs), "--run.threads", str(max(1, (os.cpu_count() or 1) // jobs)))
+    jobs, given = share_cores(jobs)
     seeded = () if seeds is None else ("--protocol.seeds", json.dumps(seeds))
     chosen = keep_published(runs(name, out, quick, (*given, *seeded, *more), only), (*seeded, *more))
     train_missing(name, chosen, jobs, console, until)

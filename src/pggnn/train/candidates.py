@@ -6,7 +6,6 @@ that is best; otherwise the mean of the best that each training reached.
 
 import json
 import math
-import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ from pggnn.train.config import Config, DataConfig, as_yaml, difference, plain
 from pggnn.train.folder import CIRCUMSTANCES, missing
 from pggnn.train.options import load, parse
 from pggnn.train.run import Failed
-from pggnn.train.sweep import keep_published, train_missing
+from pggnn.train.sweep import keep_published, share_cores, train_missing
 from pggnn.train.task import METRIC
 
 
@@ -106,8 +105,7 @@ def rank(
         console: Where to show progress.
         until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
     """
-    jobs = jobs or os.cpu_count() or 1
-    given = ("--run.jobs", str(jobs), "--run.threads", str(max(1, (os.cpu_count() or 1) // jobs)))
+    jobs, given = share_cores(jobs)
     configs: dict[Key, Config] = {}
     folders = {(name, data): one.folder(out, name) for data, one in searches.items() for name in one.candidates}
     for name, data in choose(title, folders, only):

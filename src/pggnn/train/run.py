@@ -29,7 +29,7 @@ from pggnn.train.workers import Workers, last_error, visible_gpus
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-    from pggnn.train.loop import Watch
+    from pggnn.train.loop import Training, Watch
 
 ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
@@ -122,6 +122,15 @@ def train_member(
         if fabric.is_global_zero:
             protocol.save_result(folder, {"seed": member.seed, "fold": member.fold, **result})
     fabric.barrier()  # the others read the result too
+
+
+def first_training(config: Config, graphs: Graphs, folder: Path) -> "Training":
+    """The first training of a run, made but not begun, to be measured in a folder of its own."""
+    from pggnn.train.loop import Training
+
+    fabric, member = make_fabric(config), protocol.members(config)[0]
+    parts = protocol.parts(config, graphs, member)
+    return Training(config, make_storage(config, graphs, fabric), parts, member.seed, folder, fabric)
 
 
 def load_graphs(config: Config) -> Graphs:

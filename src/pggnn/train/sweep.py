@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import statistics
 from contextlib import ExitStack
 
@@ -18,6 +19,13 @@ from pggnn.train.protocol import Member, members
 from pggnn.train.run import check, load_graphs, train_side_by_side
 
 Training = tuple[Config, Member]
+
+
+def share_cores(jobs: int) -> tuple[int, Options]:
+    """How many trainings run at once, one per core where that is 0, and the options with which they share the cores."""
+    cores = os.cpu_count() or 1
+    jobs = jobs or cores
+    return jobs, ("--run.jobs", str(jobs), "--run.threads", str(max(1, cores // jobs)))
 
 
 def keep_published(configs: dict[Key, Config], given: Options) -> dict[Key, Config]:
