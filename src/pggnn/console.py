@@ -79,6 +79,13 @@ def add_only(sub: argparse.ArgumentParser, said: str = ROWS_AND_COLUMNS) -> None
     sub.add_argument("--only", nargs="+", action="extend", default=[], metavar="NAME", help=said)
 
 
+def add_data_root(sub: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Where the data sets are."""
+    sub.add_argument(
+        "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
+    )
+
+
 def add_out(sub: argparse.ArgumentParser, default: str) -> None:
     """Where to."""
     sub.add_argument("--out", type=Path, default=Path(default), metavar="DIR", help="folder (default: %(default)s)")

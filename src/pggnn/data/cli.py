@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import add_command, fill, print_table
+from pggnn.console import add_command, add_data_root, fill, print_table
 from pggnn.data.catalogue import CATALOGUE, Entry, is_own, lookup
 
 CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
@@ -31,9 +31,7 @@ def add_commands(data: argparse.ArgumentParser) -> None:
     """The subcommands of ``pggnn data``."""
     commands = data.add_subparsers(title="commands", required=True, metavar="COMMAND")
     rooted = argparse.ArgumentParser(add_help=False)
-    rooted.add_argument(
-        "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
-    )
+    add_data_root(rooted)
 
     command = partial(add_command, commands)
     command(

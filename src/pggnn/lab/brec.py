@@ -72,9 +72,7 @@ def add_command(commands: Any) -> None:
     work.add_argument("--jobs", type=int, default=1, help="pairs trained side by side (default: %(default)s)")
     work.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
     work.add_argument("--out", type=Path, metavar="DIR", help="folder of the outcomes (default: brec/MODEL-…)")
-    work.add_argument(
-        "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
-    )
+    console.add_data_root(work)
 
 
 def run(args: argparse.Namespace) -> None:

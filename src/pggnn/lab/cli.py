@@ -3,9 +3,8 @@
 import argparse
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from pggnn.console import add_command, fill, print_table
+from pggnn.console import add_command, add_data_root, fill, print_table
 from pggnn.lab import brec, counting
 
 GRAPHS = """
@@ -36,9 +35,7 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sub.add_argument("graphs", nargs="*", metavar="A B", help="two graphs (default: the pairs of BREC)")
     sub.add_argument("--quick", action="store_true", help="every tenth pair of BREC only")
-    sub.add_argument(
-        "--data-root", type=Path, metavar="DIR", help="folder of the data (default: $PGGNN_DATA, else data)"
-    )
+    add_data_root(sub)
     brec.add_command(commands)
     command(
         "theorems", theorems, "Check the paper's theorems and formulas, one by one; fails if one does not hold.",
