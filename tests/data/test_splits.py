@@ -84,6 +84,7 @@ def test_damaged_fold_files_are_named(tmp_path):
         (folder / "test_idx-4.txt").write_text(text)
         with pytest.raises(ValueError, match=r"test_idx-4.txt must name graphs of 0 to 4, each once"):
             gin_folds(tmp_path, 5)
-    (folder / "test_idx-4.txt").write_text("three")
-    with pytest.raises(ValueError, match="not a number"):
-        gin_folds(tmp_path, 5)
+    for text, wrong in (("three", "not a number"), ("3\n-\n", "not a number"), ("3\n4.5\n", "a whole number, got 4.5")):
+        (folder / "test_idx-4.txt").write_text(text)
+        with pytest.raises(ValueError, match=rf"test_idx-4.txt, line \d: .*{wrong}"):
+            gin_folds(tmp_path, 5)

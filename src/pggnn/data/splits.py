@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data.archives import read_file, read_zip
+from pggnn.data.text import parse_numbers, whole
 
 Fold = tuple[Tensor, Tensor]
 SMALL = 1000
@@ -74,12 +75,11 @@ def _indices(train: np.ndarray, test: np.ndarray) -> Fold:
 
 
 def _read_fold(path: Path, texts: dict[str, bytes], name: str, graphs: int) -> Tensor:
+    place = f"{path}: 10fold_idx/{name}"
     if name not in texts:
-        raise ValueError(f"{path}: 10fold_idx/{name} is missing")
-    try:
-        index = np.fromstring(texts[name], np.int64, sep=" ")
-    except ValueError:
-        raise ValueError(f"{path}: 10fold_idx/{name} holds something that is not a number") from None
+        raise ValueError(f"{place} is missing")
+    values, counts = parse_numbers(place, texts[name])
+    index = whole(place, values, np.repeat(np.arange(len(counts)), counts))
     if len(np.unique(index)) < len(index) or index.min(initial=0) < 0 or index.max(initial=0) >= graphs:
-        raise ValueError(f"{path}: 10fold_idx/{name} must name graphs of 0 to {graphs - 1}, each once")
+        raise ValueError(f"{place} must name graphs of 0 to {graphs - 1}, each once")
     return torch.from_numpy(index)
