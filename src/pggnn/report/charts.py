@@ -1,6 +1,5 @@
 """Charts as SVG inside a page, whose colours and font they take: they are right in the light and in the dark."""
 
-import hashlib
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -161,15 +160,14 @@ def draw_answers(true: np.ndarray, predicted: np.ndarray, limits: tuple[float, f
     return chart.svg
 
 
-def draw_costs(points: Sequence[tuple[str, float, float, float]], unit: str, size: tuple[float, float] = SIZE) -> str:
+def draw_costs(points: Sequence[tuple[str, float, float, float]], unit: str) -> str:
     """What is reached against what it takes.
 
     Args:
         points: Name, seconds per epoch, mean and deviation.
         unit: What is measured.
-        size: Of the chart, in inches.
     """
-    with _chart(f"{unit} against seconds per epoch", size) as chart:
+    with _chart(f"{unit} against seconds per epoch") as chart:
         axes = chart.axes
         times = [seconds for _, seconds, *_ in points]
         first, last = min(times), max(times)
@@ -227,13 +225,11 @@ def _chart(what: str, size: tuple[float, float] = SIZE) -> Iterator[_Chart]:
 
 
 def _inlined(svg: str, what: str) -> str:
-    """Matplotlib's SVG for use inside a page: no prologue, no names that two charts could share, the page's colours."""
+    """Matplotlib's SVG for use inside a page: no prologue, the page's colours."""
     svg = re.sub(
         r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL
     )
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    own = hashlib.sha256(svg.encode()).hexdigest()[:8]
-    svg = re.sub(r'( id="|"#|url\(#)', rf"\1c{own}-", svg)
     svg = re.sub(r"font-family: [^;\"]*;? ?| ?\n *", " ", svg)
     svg = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
     for colour, variable in VARIABLES.items():
@@ -276,8 +272,7 @@ def number_charts(page: str) -> str:
     numbers = count(1)
 
     def rename(chart: re.Match[str]) -> str:
-        number = next(numbers)
-        return re.sub(r'(?<=["#])c[0-9a-f]{8}-', f"c{number}-", chart[0])
+        return re.sub(r'( id="|"#|url\(#)', rf"\1c{next(numbers)}-", chart[0])
 
     return re.sub(r"<svg.*?</svg>", rename, page, flags=re.DOTALL)
 
