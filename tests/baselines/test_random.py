@@ -249,3 +249,12 @@ def test_wrong_arguments_are_named():
         RP(5, 8, 2, ids=0)
     with pytest.raises(ValueError, match="beside must be one of 'features', 'rows', 'nothing', got 'ids'"):
         RP(5, 8, 2, beside="ids")
+
+
+@pytest.mark.parametrize("model", [RGIN, RP])
+def test_a_batch_vector_that_does_not_fit_is_refused(model):
+    network, x, edge_index = model(3, 6, 2), torch.randn(3, 3), torch.tensor([[0, 1], [1, 2]])
+    with pytest.raises(ValueError, match=r"batch must have the shape \[3\] of the nodes, got \[2\]"):
+        network(x, edge_index, torch.zeros(2, dtype=torch.long))
+    with pytest.raises(TypeError, match=r"batch must be .* torch.int64, got torch.float32; use .long()"):
+        network(x, edge_index, torch.zeros(3))

@@ -8,6 +8,7 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.baselines.gin import GIN
 from pggnn.nn.labels import permute, permute_columns
+from pggnn.nn.readout import check_batch
 from pggnn.plan import Plan
 
 BESIDE = ("features", "rows", "nothing")
@@ -61,6 +62,7 @@ class RP(GIN):
         self, x: Tensor, edge_index: Tensor | Plan, batch: OptTensor = None, *args: Any, **kwargs: Any
     ) -> Tensor:
         """Scores each graph or node; arguments as in :class:`~pggnn.nn.model.Network`."""
+        check_batch(batch, x)
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
         graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
         places, scores = torch.arange(self.ids, device=x.device), []
