@@ -88,6 +88,12 @@ def test_other_files_are_refused(tmp_path, capsys):
     for command in ("table", "plot"):
         assert main(["bench", command, str(path)]) == 2
         assert "was not written by pggnn bench kernel" in capsys.readouterr().err
+    path.write_text("")
+    assert main(["bench", "table", str(path)]) == 2
+    assert "star.json is not valid JSON" in capsys.readouterr().err
+    path.unlink()
+    assert main(["bench", "table", str(path)]) == 2
+    assert "No such file" in capsys.readouterr().err
 
 
 def test_bytes():

@@ -6,7 +6,7 @@ Imports nothing heavy.
 import json
 from pathlib import Path
 
-from pggnn.files import write_text
+from pggnn.files import read_json, write_text
 
 Record = dict[str, dict[str, dict[str, float]]]
 PARTS = {
@@ -72,7 +72,7 @@ def save(path: Path, machine: str, figures: Record) -> None:
 
 def load(path: Path) -> tuple[str, Record]:
     """The machine and the figures of a file that ``pggnn bench kernel --json`` wrote."""
-    content = json.loads(path.read_bytes())
+    content = read_json(path.resolve(strict=True))
     figures = content.get("figures", {}) if isinstance(content, dict) else {}
     if not figures or not set(figures) <= set(PARTS):
         raise ValueError(f"{path} was not written by pggnn bench kernel --json: expected parts {', '.join(PARTS)}")
