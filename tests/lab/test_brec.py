@@ -184,6 +184,7 @@ def test_choosing_pairs():
     assert brec.choose(["3", "28-31"], None, False, families) == [3, 28, 29, 30, 31]
     assert brec.choose(["28-31"], ["CFI"], False, families) == [30, 31]
     for pairs, names, message in [
+        (["3-1"], None, "from the smaller number to the larger"),
         (["60"], None, "0 to 59, got 60"),
         (["a-b"], None, "numbers and ranges"),
         (None, ["cfi"], "the families are Basic"),

@@ -143,6 +143,8 @@ def test_graphs_are_read_from_names_files_and_graph6(tmp_path, data_root, monkey
         (f"{tmp_path}/two.g6#2", "has 2 graphs, counted from 0"),
         (f"{tmp_path}/two.g6#x", "expected a number, from 0, after #"),
         ("NOSET#1", "no data set or file is named"),
+        ("squares+cycle:3", "joins graphs that have colours to some that have none"),
+        ("cycle:3+squares", "joins graphs that have colours to some that have none"),
     ):
         with pytest.raises(ValueError, match=message):
             read_graph(text)

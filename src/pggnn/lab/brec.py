@@ -113,7 +113,10 @@ def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool
         bounds = [text.partition("-")[::2] for text in pairs]
         if not all(first.isdigit() and (last or first).isdigit() for first, last in bounds):
             raise ValueError(f"--pairs takes numbers and ranges such as 60-79, got {' '.join(pairs)}")
-        listed = {pair for first, last in bounds for pair in range(int(first), int(last or first) + 1)}
+        ranges = [range(int(first), int(last or first) + 1) for first, last in bounds]
+        if not all(ranges):
+            raise ValueError(f"ranges of --pairs go from the smaller number to the larger, got {' '.join(pairs)}")
+        listed = {pair for one in ranges for pair in one}
         if listed - chosen:
             raise ValueError(f"pairs are numbered 0 to {len(families) - 1}, got {max(listed)}")
         chosen &= listed

@@ -43,6 +43,8 @@ def read_graph(text: str) -> Data:
     parts = text.split("+")
     if all(part.partition(":")[0] in NAMED for part in parts):
         graphs = [_build(part) for part in parts]
+        if len({graph.x is None for graph in graphs}) > 1:
+            raise ValueError(f"{text!r} joins graphs that have colours to some that have none: join those of one kind")
         return graphs[0] if len(graphs) == 1 else Batch.from_data_list(graphs)
     try:
         return decode(text)
