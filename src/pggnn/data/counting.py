@@ -59,9 +59,8 @@ class Counting(GraphDataset):
             stored = generate(name, graphs, seed)
         if shuffle is not None:
             stored = shuffle_neighbors(stored, shuffle)
-        labels = {kind: stored.node.pop(kind) for kind in TASKS}
-        stored.node["y"] = labels[task].float()
-        super().__init__(stored, None if seed is not None else FILES[name], root, split, transform, pre_transform)
+        file = None if seed is not None else FILES[name]
+        super().__init__(with_target(stored, task), file, root, split, transform, pre_transform)
 
 
 def read_counting(path: Path) -> Graphs:
@@ -107,6 +106,12 @@ def from_adjacency(adjacency: Tensor, nodes: Tensor, splits: dict[str, Tensor] |
     )  # fmt: skip
 
 
+def with_target(graphs: Graphs, task: str) -> Graphs:
+    """The same graphs with one of the counts, a key of :data:`TASKS`, as targets ``y`` instead of all counts."""
+    others = {name: value for name, value in graphs.node.items() if name not in TASKS}
+    return replace(graphs, node=others | {"y": graphs.node[task].float()})
+
+
 def shuffle_neighbors(graphs: Graphs, seed: int) -> Graphs:
     """The same graphs with the edges of each in a random order, which numbers neighbours."""
     graph = torch.arange(len(graphs)).repeat_interleave(graphs.edges)
@@ -125,10 +130,7 @@ def random_regular(graphs: int, seed: int = 0) -> list[Data]:
 
 
 def _to_list(adjacency: Tensor, nodes: Tensor) -> list[Data]:
-    stored = from_adjacency(adjacency, nodes)
-    labels = {name: stored.node.pop(name) for name in TASKS}
-    stored.node["y"] = labels["triangles"].float()
-    return list(GraphDataset(stored))
+    return list(GraphDataset(with_target(from_adjacency(adjacency, nodes), "triangles")))
 
 
 def draw_er(graphs: int, nodes: int, probability: float, seed: int) -> tuple[Tensor, Tensor]:

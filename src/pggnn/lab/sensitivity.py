@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from pggnn.data.counting import TASKS, generate
+from pggnn.data.counting import TASKS, generate, with_target
 from pggnn.data.graphs import Graphs
 from pggnn.data.storage import Storage
 from pggnn.lab.transfer import train
@@ -131,8 +131,7 @@ def run(
         raise ValueError(f"expected one of {', '.join(TASKS)} to count, got {task!r}")
     if seed < 0 or numberings < 1:
         raise ValueError(f"expected a seed of 0 or more and 1 numbering or more, got {seed} and {numberings}")
-    graphs = generate("er", budget.graphs, seed)
-    graphs = replace(graphs, node={"x": graphs.node["x"], "y": graphs.node[task].float()})
+    graphs = with_target(generate("er", budget.graphs, seed), task)
     tests = graphs.splits["test"][: budget.tests]
     parts = Parts(graphs.splits["train"], graphs.splits["val"][: budget.tests], tests)
     for orderings in MODES:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pggnn.data.counting import draw_er, draw_regular, from_adjacency
+from pggnn.data.counting import draw_er, draw_regular, from_adjacency, with_target
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage
@@ -162,10 +162,10 @@ def draw_sets(budget: Budget, seed: int, experiment: str = "sparse") -> tuple[Gr
 
 def choose(graphs: Graphs, task: str, features: str) -> Graphs:
     """The graphs with one of the counts to learn; without features, which makes them the constant 1, or with rows."""
-    node = {"y": graphs.node[task].float()}
+    chosen = with_target(graphs, task)
     if features == "constant":
-        return replace(graphs, node=node, schema=Schema("node", "regression"))
-    return replace(graphs, node={"x": graphs.node["x"], **node})
+        return replace(chosen, node={"y": chosen.node["y"]}, schema=Schema("node", "regression"))
+    return chosen
 
 
 def train(
