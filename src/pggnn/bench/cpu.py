@@ -26,6 +26,7 @@ HIDDEN = 64
 BATCH = 16
 CLEAR_REFS = Path("/proc/self/clear_refs")
 Figures = Iterator[tuple[str, float]]
+"""What was measured, with its unit, and the value."""
 
 
 class StraightforwardConv(torch.nn.Module):

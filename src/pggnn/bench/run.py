@@ -1,15 +1,13 @@
 """The benchmarks that need no GPU by name, run and kept."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
-from pggnn.bench.cpu import BATCH, HIDDEN, data, layer, star
+from pggnn.bench.cpu import BATCH, HIDDEN, Figures, data, layer, star
 from pggnn.files import write_text
-
-Figures = Iterator[tuple[str, float]]
 
 
 def train() -> Figures:

@@ -1,1 +1,1 @@
-"""Pictures of groups and of results."""
+"""Pages about runs, runs in compact form, and pictures."""

@@ -1,4 +1,4 @@
-"""``pggnn train``, ``evaluate`` and ``predict``."""
+"""``pggnn train``, ``tune``, ``evaluate`` and ``predict``."""
 
 import argparse
 import json
