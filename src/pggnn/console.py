@@ -74,6 +74,15 @@ def until(args: argparse.Namespace) -> float:
     return time.time() + 60 * args.minutes
 
 
+@contextmanager
+def goes_on() -> Iterator[None]:
+    """Control-C says how to go on with a sweep."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("what has ended is kept; the same command goes on from the last whole epochs") from None
+
+
 def add_only(sub: argparse.ArgumentParser, said: str = ROWS_AND_COLUMNS) -> None:
     """Which parts of a table."""
     sub.add_argument("--only", nargs="+", action="extend", default=[], metavar="NAME", help=said)

@@ -73,6 +73,17 @@ def test_a_process_that_is_killed_ends_its_training(workers, tmp_path):
     assert code(workers, number) == -signal.SIGKILL
 
 
+def test_control_c_is_left_to_the_process_that_started_it(workers, tmp_path):
+    number = fail(workers, tmp_path, "nowhere")
+    process = process_of(workers, number)
+    os.kill(process.pid, signal.SIGINT)
+    assert code(workers, number) == 1
+    os.kill(process.pid, signal.SIGINT)
+    again = fail(workers, tmp_path, "elsewhere")
+    assert code(workers, again) == 1 and process_of(workers, again) is process
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set()), "this process hears of it"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at what Linux tells of processes")
 @pytest.mark.parametrize("named, seen", [(None, "010"), ("3,5", "353"), ("3,5,7", "353"), ("3", "333")])
 def test_several_gpus_take_turns(named, seen, tmp_path, monkeypatch):

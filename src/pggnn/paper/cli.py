@@ -5,7 +5,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from pggnn.console import add_command, add_only, add_out, add_sweep, loading, until
+from pggnn.console import add_command, add_only, add_out, add_sweep, goes_on, loading, until
 from pggnn.paper import FIGURES, SUMMARIES, TRAINED
 
 
@@ -65,7 +65,8 @@ def train_table(name: str, args: argparse.Namespace) -> None:
         from pggnn.paper.results import reproduce
 
     chosen = args.quick, args.seeds, args.only, args.jobs, tuple(args.options)
-    shown, written = reproduce(name, args.out, *chosen, until=end)
+    with goes_on():
+        shown, written = reproduce(name, args.out, *chosen, until=end)
     if not shown:
         print("No run has ended yet, so there is nothing to show.")
         return
@@ -80,7 +81,8 @@ def search_options(args: argparse.Namespace) -> None:
     with loading():
         from pggnn.paper.search import search
 
-    ranked, written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=end)
+    with goes_on():
+        ranked, written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=end)
     if ranked:
         print(written.read_text(encoding="utf-8"))
         print(f"{written}, and the first of each as a config in {args.out / 'search' / 'best'}")

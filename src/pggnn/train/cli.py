@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pggnn.console import add_sweep, loading, until
+from pggnn.console import add_sweep, goes_on, loading, until
 
 FORMS = {".csv": "csv", ".jsonl": "jsonl"}
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
@@ -50,7 +50,8 @@ def tune(args: argparse.Namespace) -> None:
         from pggnn.train.tune import BEST
         from pggnn.train.tune import tune as run
 
-    ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
+    with goes_on():
+        ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
     if not ranked:
         print("No candidate has ended yet, so there is nothing to rank.")
         return

@@ -6,9 +6,11 @@ start.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from queue import SimpleQueue
@@ -31,7 +33,9 @@ class Worker:
     def __init__(self, gpu: str | None = None) -> None:
         command = [sys.executable, "-m", "pggnn.train.worker"]
         around = None if gpu is None else os.environ | {"CUDA_VISIBLE_DEVICES": gpu}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=around)
+        pipe = subprocess.PIPE
+        with _control_c_held():
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=around)
         self._answers: SimpleQueue[int] = SimpleQueue()
         self._listener = Thread(target=self._listen, daemon=True)  # pipes can be waited for in this way everywhere
         self._listener.start()
@@ -61,6 +65,20 @@ class Worker:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._answers.put(int(line))
+
+
+@contextmanager
+def _control_c_held() -> Iterator[None]:
+    """What is started meanwhile never hears of Control-C, which a terminal sends to all: its parent ends it, and a
+    traceback for each would hide what that has to say."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def visible_gpus() -> list[str]:
