@@ -59,6 +59,26 @@ def test_bad_input_is_one_line_and_not_zero(capsys, tmp_path):
             main(arguments)
 
 
+def test_what_the_system_refuses_is_named_without_its_number(capsys, tmp_path):
+    (tmp_path / "file").touch()
+    assert main(["groups", "5", "--figure", str(tmp_path / "file" / "a.svg")]) == 2
+    error = capsys.readouterr().err
+    assert error == f"pggnn: error: {tmp_path / 'file'}: File exists\n" or error.endswith(": Not a directory\n")
+
+
+@pytest.mark.parametrize("command", [["tune"], ["reproduce", "table2"], ["reproduce", "search"]])
+def test_control_c_says_how_to_go_on_with_a_sweep(command, capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    for place in ("train.tune.tune", "paper.results.reproduce", "paper.search.search"):
+        monkeypatch.setattr(f"pggnn.{place}", interrupt)
+    assert main(command) == 130
+    assert capsys.readouterr().err == (
+        "pggnn: interrupted: what has ended is kept; the same command goes on from the last whole epochs\n"
+    )
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -152,7 +152,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # takes what is flushed on leaving
         return 141
     except (ValueError, OSError) as error:
-        print(f"pggnn: error: {error}", file=sys.stderr)
+        system = isinstance(error, OSError) and (error.filename, error.strerror)
+        said = "{}: {}".format(*system) if system and all(system) else error
+        print(f"pggnn: error: {said}", file=sys.stderr)
         return 2
     except RuntimeError as error:
         if not is_gpu_full(str(error)):

@@ -74,7 +74,7 @@ def test_an_exported_data_set_is_valid(tmp_path):
     assert summary.topics["node features"] == "4 from x"
 
 
-def test_errors_are_all_shown(write, capsys, tmp_path):
+def test_errors_are_all_shown(write, capsys, tmp_path, monkeypatch):
     path = write({"num_nodes": 2, "edges": [[0, 2]]}, {"num_nodes": 2, "edges": [], "split": 3}, b"no graph")
     assert main(["data", "check", str(path)]) == 2
     captured = capsys.readouterr()
@@ -83,10 +83,13 @@ def test_errors_are_all_shown(write, capsys, tmp_path):
         f"pggnn: error: {path}: 3 problems",
         "  line 1, edges[0]: node 2, but the graph has 2 nodes (0 to 1)",
         '  line 2, split: expected "train", "val" or "test", found 3',
-        "  line 3, column 1: not JSON (Expecting value)",
+        "  line 3, column 1: not JSON (Expecting value); expected one object {…} per line",
     ]
     assert main(["data", "check", str(tmp_path / "none.jsonl")]) == 2
-    assert "No such file" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"pggnn: error: there is no file or folder {tmp_path / 'none.jsonl'}\n"
+    monkeypatch.chdir(tmp_path)
+    assert main(["data", "check", "mutag"]) == 2
+    assert capsys.readouterr().err.endswith("mutag; pggnn data stats mutag describes the data set\n")
 
 
 def test_a_folder_or_zip_in_tus_or_gins_format(tmp_path, capsys):

@@ -183,6 +183,7 @@ def test_errors_name_line_graph_and_field(write, change, message):
         (b'{"a":' * 200_000, "not a graph: brackets are nested too deeply"),
         (b"\xff\xfe{\x00", "byte 1 is not UTF-8"),
         (b"\x00", "column 1: not JSON"),
+        (b"a,b,c", "column 1: not JSON (Expecting value); expected one object {…} per line"),
     ],
 )
 def test_lines_that_are_no_graph(write, line, message):
@@ -206,7 +207,7 @@ def test_a_packed_file(write):
         ({"y": 1}, {"node_y": [1] * 3}, "y: found none, but line 1 has a single value, numbers"),
         ({"y": [1, 2]}, {"y": [1, 2, 3]}, "y: found a list of 3, numbers, but line 1 has a list of 2, numbers; t"),
         ({"y": "a"}, {"y": 1}, "y: found a single value, numbers, but line 1 has a single value, text"),
-        ({"y": 1}, {}, "y: found none, but line 1 has a single value, numbers"),
+        ({"y": 1}, {}, "y: found none, but line 1 has a single value, numbers; give all graphs a target, or put those"),
         ({"split": "val"}, {}, "split: found none, but line 1 has one"),
         ({"id": 7}, {"id": 7}, "id: line 1 has the same"),
         ({"id": 7}, {}, "id: found none, but line 1 has one"),

@@ -106,5 +106,5 @@ def test_a_damaged_log_is_named(trained, tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ValueError, match=r"seed1/log\.jsonl\.xz is damaged"):
         Run.read(tmp_path / "er")
-    with pytest.raises(ValueError, match=r"no config\.yaml is in it or below it"):
+    with pytest.raises(ValueError, match=r"nothing is not the folder of a run: it does not exist"):
         pack(tmp_path / "nothing", tmp_path / "packed")

@@ -171,4 +171,6 @@ def test_command(trained, tmp_path, capsys):
     assert main(["report", str(trained["er"]), str(tmp_path), "--out", str(tmp_path / "page.html")]) == 2
     error = capsys.readouterr().err
     assert error == f"pggnn: error: {tmp_path} is not the folder of a run: no config.yaml is in it or below it\n"
+    assert main(["report", str(tmp_path / "nowhere")]) == 2
+    assert capsys.readouterr().err.endswith("nowhere is not the folder of a run: it does not exist\n")
     assert not (tmp_path / "page.html").exists()

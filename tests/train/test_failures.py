@@ -69,9 +69,11 @@ def test_what_is_missing_or_does_not_fit(refused, tmp_path, monkeypatch):
     one_class = write(tmp_path / "classes.jsonl", *[graph(y=i % 2) for i in range(8)])
     for options, message in (
         (["--data.name", "ZINC"], "data/zinc/zinc12k.npz is not there; put the file there"),
-        (["--data.name", "nowhere.jsonl"], "no data set or file is named 'nowhere.jsonl'"),
-        (["--data.name", few], "2 graphs are too few to train, validate and test on"),
-        (["--data.name", bare], "the graphs have no targets y to learn"),
+        (["--data.name", "nowhere.jsonl"], "no data set or file is named 'nowhere.jsonl': there is no /"),
+        (["--data.name", "MUTGA"], "no data set or file is named 'MUTGA'; did you mean MUTAG? The data sets are ER"),
+        (["--data.name", "MUTAG"], "data/tu/MUTAG.zip is not there; download it with pggnn data get MUTAG, put"),
+        (["--data.name", few], "too few to train, validate and test on: 2 to train, 0 to validate, 0 to test"),
+        (["--data.name", bare], "the graphs have no targets y to learn: give each of them y, or node_y"),
         (["--data.name", values, "--protocol.kind", "folds"], "cross-validation is stratified by the classes"),
         (["--data.name", values, "--protocol.kind", "splits"], "these graphs have no split train and val and test"),
         (["--data.name", parts], "these graphs have no split val: choose --protocol.kind random or folds, or"),
@@ -230,7 +232,11 @@ def test_a_checkpoint_of_another_network(small, fit, refused):
 
 
 def test_evaluate_and_predict_without_a_run(small, fit, refused, tmp_path):
-    assert "is not the folder of a run" in refused("evaluate", tmp_path)
+    assert "is not the folder of a run: there is no config.yaml in it" in refused("evaluate", tmp_path)
+    assert "nowhere is not the folder of a run: it does not exist" in refused("evaluate", tmp_path / "nowhere")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.yaml").touch()
+    assert refused("evaluate", tmp_path).endswith("there is no config.yaml in it, but there are runs below it: mine")
     config = small(optim_epochs=1)
     fit(config)
     assert "must end in .csv or .jsonl" in refused("predict", config.folder, "ER", "--out", tmp_path / "a.txt")

@@ -1,6 +1,7 @@
 """The data sets by name: what each is, where its file lies and comes from. Imports nothing heavy."""
 
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,12 @@ def lookup(name: str | Path) -> tuple[str, Entry]:
     """Name and entry of a data set, whatever the case and hyphens of ``name``; ``IMDB-B`` and ``IMDB-M`` are known."""
     plain = _plain(name)
     if plain not in CATALOGUE:
-        raise ValueError(f"no data set or file is named {str(name)!r}; the data sets are {', '.join(CATALOGUE)}")
+        absent = f"no data set or file is named {str(name)!r}"
+        if len(Path(name).parts) > 1 or Path(name).suffix:
+            raise ValueError(f"{absent}: there is no {Path(name).absolute()}")
+        near = get_close_matches(plain, CATALOGUE, 1, 0.7)
+        meant = f"did you mean {near[0]}? T" if near else "t"
+        raise ValueError(f"{absent}; {meant}he data sets are {', '.join(CATALOGUE)}")
     return plain, CATALOGUE[plain]
 
 
@@ -151,7 +157,9 @@ def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **opt
 def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
     """One's own graphs, checked: a JSON-lines file, or a zip or folder in TU's or GIN's format; read as those that a
     ``schema`` is of, where one is given."""
-    is_own(path)  # refuses a name that is a data set's too
+    if not is_own(path):  # which refuses a name that is a data set's too
+        known = f"; pggnn data stats {path} describes the data set" if _plain(path) in CATALOGUE else ""
+        raise FileNotFoundError(f"there is no file or folder {Path(path).absolute()}{known}")
     if _in_tu_format(Path(path)):
         from pggnn.data.tu import read_tu
 

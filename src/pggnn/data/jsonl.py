@@ -107,6 +107,8 @@ def _read_records(path: str | Path, schema: Schema | None) -> tuple[list[Record]
                 where, others = agreed.setdefault(key, (place, said))
                 if said != others:
                     hint = "; targets of nodes go to node_y" if key == "y" and "list" in said else ""
+                    if key in ("y", "node_y") and record.level is None:
+                        hint = "; give all graphs a target, or put those without one in a file of their own"
                     wrong.append(f"{key}: found {said}, but {where} has {others}{hint}")
             if record.id is not None and ids.setdefault(record.id, number) != number:
                 wrong.append(f"id: line {ids[record.id]} has the same")

@@ -60,7 +60,9 @@ def read_line(line: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise Problem(f"byte {error.start + 1} is not UTF-8; save the file as UTF-8 text") from None
     except json.JSONDecodeError as error:
-        hint = "; a graph must stand whole on one line" if line.strip() in (b"{", b"[", b"[{") else ""
+        hint = "" if line.lstrip().startswith((b"{", b"[")) else "; expected one object {…} per line"
+        if line.strip() in (b"{", b"[", b"[{"):
+            hint = "; a graph must stand whole on one line"
         if error.msg == "Extra data" and line.rstrip().endswith(b"},"):
             hint = "; leave out the comma at its end"
         raise Problem(f"column {error.colno}: not JSON ({error.msg}){hint}") from None

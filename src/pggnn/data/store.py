@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from pggnn.data.archives import read_npz
+from pggnn.data.catalogue import CATALOGUE
 from pggnn.files import replacing
 
 STALE_SECONDS = 24 * 3600
@@ -39,8 +40,10 @@ def find(file: str, root: str | Path | None = None) -> Path:
     """The path of a raw file under the data root, or an error that says where to put it."""
     path = data_root(root) / file
     if not path.exists():
+        known = next((name for name, entry in CATALOGUE.items() if entry.file == file and entry.archive), "")
+        download = f"download it with pggnn data get {known}, " if known else ""
         raise FileNotFoundError(
-            f"{path} is not there; put the file there, or name the folder that has {file} with --data-root "
+            f"{path} is not there; {download}put the file there, or name the folder that has {file} with --data-root "
             "(of pggnn train: --data.root) or PGGNN_DATA (pggnn data list shows the files and where they come from)"
         )
     return path

@@ -193,7 +193,8 @@ def find_runs(folder: str | Path) -> list[Path]:
     folder = Path(folder)
     found = [folder] if (folder / FILE).is_file() else sorted(path.parent for path in folder.rglob(FILE))
     if not found:
-        raise ValueError(f"{folder} is not the folder of a run: no {FILE} is in it or below it")
+        why = f"no {FILE} is in it or below it" if folder.exists() else "it does not exist"
+        raise ValueError(f"{folder} is not the folder of a run: {why}")
     return found
 
 

@@ -24,7 +24,10 @@ EXAMPLES = """examples:
   pggnn train --config configs/zinc.yaml --resume
   torchrun --nproc-per-node 2 -m pggnn train --config configs/zinc.yaml
 """
-_NAMES = {"tuple": "a list such as [0, 1, 2]", "dict": "a mapping such as {task: cliques}"}
+_NAMES = {
+    "tuple": "a list such as [0, 1, 2]", "dict": "a mapping such as {task: cliques}", "int": "a whole number",
+    "float": "a number", "bool": "true or false", "str": "text", "NoneType": "null",
+}  # fmt: skip
 _PARTS = [part.name for part in fields(Config)]
 jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
@@ -129,6 +132,15 @@ def _explain(error: str) -> str:
             name, [*KEYS, "config", "resume"], 1, 0.5
         )
         return f"there is no option {name}" + (f"; did you mean {near[0]}?" if near else "; see pggnn train --help")
+    stray = re.search(r"unrecognized arguments: (\S+)", error)
+    if stray:
+        return f"{stray[1]} stands alone: options are --KEY VALUE, and your own graphs --data.name {stray[1]}"
+    absent = re.search(r"File does not exist: '([^']*)'", error)
+    if absent:
+        shipped = sorted(file.relative_to(CONFIGS).with_suffix("").as_posix() for file in CONFIGS.rglob("*.yaml"))
+        near = get_close_matches(Path(absent[1]).stem, shipped, 1)
+        meant = f"; did you mean {near[0]}?" if near else f"; those that come with pggnn are {', '.join(shipped)}"
+        return f"there is no config {absent[1]}{meant}"
     if 'Key "data.name" is required' in error or ("data.name" in error and "required" in error):
         return "which data? give --data.name with a data set (pggnn data list) or a file of graphs, or a --config"
     wrong = re.search(r'Parser key "([\w.]+)":\s*(.*)', error, re.DOTALL)
@@ -137,13 +149,15 @@ def _explain(error: str) -> str:
         return one_line
     if wrong[1] in _PARTS:
         return _no_options(wrong[1])
-    expected = ", ".join(dict.fromkeys(re.findall(r"Expected a ([^\n]+?)(?:\. Got value|\n|$)", wrong[2])))
-    expected = re.sub(r"typing\.Literal\[([^\]]*)\]|<class '(\w+)'>", lambda m: m[1] or m[2], expected)
+    kinds = ", ".join(dict.fromkeys(re.findall(r"Expected a ([^\n]+?)(?:\. Got value|\n|$)", wrong[2])))
+    kinds = re.sub(r"typing\.Literal\[([^\]]*)\]|<class '(\w+)'>", lambda m: m[1] or m[2], kinds)
+    *others, last = [_NAMES.get(kind, kind) for kind in kinds.split(", ")]
+    expected = f"{', '.join(others)} or {last}" if others else last
     value = re.search(r"(?:Got value|Given value): (.*)", wrong[2])
     if not expected or not value:
         return one_line.replace('Parser key "config": ', "")
     quoted = ", in quotes" if f"'{value[1]}'" in expected else ""
-    return f"{wrong[1]} must be {_NAMES.get(expected, expected)}{quoted}, got {value[1]}"
+    return f"{wrong[1]} must be {expected}{quoted}, got {value[1]}"
 
 
 def _no_options(part: str) -> str:

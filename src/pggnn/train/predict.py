@@ -62,7 +62,10 @@ class Trained:
         folder = Path(folder).resolve()
         run = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
         if run is None:
-            raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")
+            below = ", ".join(sorted(one.parent.name for one in folder.glob(f"*/{FILE}"))[:5])
+            others = f", but there are runs below it: {below}" if below else ""
+            why = f"there is no {FILE} in it{others}" if folder.exists() else "it does not exist"
+            raise ValueError(f"{folder} is not the folder of a run: {why}")
         config, kept = load(run), read_json(run / SCHEMA)
         if kept is None:
             raise ValueError(f"{run} is not whole: there is no {SCHEMA} in it")

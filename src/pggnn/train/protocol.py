@@ -94,7 +94,9 @@ def parts(config: Config, graphs: Graphs, member: Member) -> Parts:
     else:
         found = _fold(config, graphs, member)
     if not len(found.train) or not len(found.test) or (found.val is not None and not len(found.val)):
-        raise ValueError(f"{len(graphs)} graphs are too few to train, validate and test on")
+        sizes = {"train": found.train, "validate": found.val, "test": found.test}
+        given = ", ".join(f"{len(part)} to {what}" for what, part in sizes.items() if part is not None)
+        raise ValueError(f"{len(graphs)} graphs are too few to train, validate and test on: {given}")
     return found
 
 

@@ -40,7 +40,7 @@ class Task:
     def __post_init__(self) -> None:
         kind = self.schema.task
         if kind is None:
-            raise ValueError("the graphs have no targets y to learn")
+            raise ValueError("the graphs have no targets y to learn: give each of them y, or node_y for its nodes")
         if self.loss_name != "auto" and LOSSES[self.loss_name][0] != kind:
             fitting = " or ".join(name for name, (one, _) in LOSSES.items() if one == kind)
             raise ValueError(f"optim.loss {self.loss_name} does not fit {kind}: choose {fitting}, or auto")
