@@ -164,6 +164,14 @@ def test_a_run_that_has_only_begun(copied, tmp_path):
     assert "no figure yet" in page.text
 
 
+def test_figures_of_each_training_are_listed_where_there_are_several(trained, tmp_path):
+    assert "each training" in page_of(tmp_path / "page.html", trained["er"])[0].text
+    one = shutil.copytree(trained["er"], tmp_path / "one")
+    config = one / "config.yaml"
+    config.write_text(config.read_text().replace("  - 0\n  - 1\n", "  - 0\n"))
+    assert "each training" not in page_of(tmp_path / "page.html", one)[0].text
+
+
 def test_command(trained, tmp_path, capsys):
     assert main(["report", str(trained["er"])]) == 0
     assert f"Page: {trained['er'] / 'report.html'}" in capsys.readouterr().out

@@ -117,6 +117,43 @@ def test_is_the_whole_group_worth_it(table):
     assert len(weigh(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 2, "not alike any more"
 
 
+def test_what_validation_picks_of_two_rows_is_a_row(table):
+    for column in ("er_triangles", "er_cliques"):
+        shutil.copytree(table / "pg-gnn-group" / column, table / "pg-gnn-group-shuffled" / column)
+    result = table / "pg-gnn-group-shuffled" / "er_triangles" / "seed1" / "result.json"
+    kept = json.loads(result.read_text())
+    result.write_text(json.dumps(kept | {"val": kept["val"] / 2, "test": 0.0}))
+    (table / "pg-gnn-group-shuffled" / "er_cliques" / "seed1" / "result.json").unlink()
+    write_table(find_runs(table), table / "page.html", compute=False)
+    text = (table / "page.html").read_text()
+    rows = rows_of(text)
+    assert [row[0] for row in rows[1:4]] == [
+        "PG-GNN (group)", "PG-GNN (group, shuffled)", "PG-GNN (group, better of two)"
+    ]  # fmt: skip
+    first = Run.read(table / "pg-gnn-group" / "er_triangles").figures.each[0]
+    assert rows[3][1].startswith(f"{first / 2:.3f} ± {first / 2:.3f} paper 0.019 ± 0.002")
+    assert rows[3][2] == "", "of runs that have not ended nothing is picked"
+    assert "for each seed, the training that validates better" in Page(text).text
+
+
+def test_no_difference_has_no_sign(table):
+    for seed in ("seed0", "seed1"):
+        result = table / "pg-gnn-group" / "er_triangles" / seed / "result.json"
+        result.write_text(json.dumps(json.loads(result.read_text()) | {"test": 0.0189}))
+    write_table(find_runs(table), table / "page.html", compute=False)
+    assert rows_of((table / "page.html").read_text())[1][1].endswith("paper 0.019 ± 0.002 · 0.000")
+
+
+def test_what_all_runs_have_in_common_is_said_once(table, text):
+    details = text[text.index('<table class="runs cells">') :]
+    assert "<th>over" not in details and "Over seeds 0, 1. Epoch:" in details
+    config = table / "gin" / "er_cliques" / "config.yaml"
+    config.write_text(re.sub(r"seeds:\n  - 0\n  - 1", "seeds:\n  - 0", config.read_text()))
+    write_table(find_runs(table), table / "page.html", compute=False)
+    details = (table / "page.html").read_text().split('<table class="runs cells">')[1]
+    assert "<th>over" in details and "Over seeds" not in details and details.count("<td>seed 0<") == 1
+
+
 def test_unfinished_cells_are_shown_as_such(table):
     (table / "gin" / "er_triangles" / "seed1" / "result.json").unlink()
     shutil.rmtree(table / "gin" / "er_cliques" / "seed0")

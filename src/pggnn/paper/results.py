@@ -14,7 +14,7 @@ from pggnn.files import write_text
 from pggnn.paper.expected import Figure, published
 from pggnn.paper.tables import TABLES, cells, folder_of, runs
 from pggnn.report.comparison import count_digits
-from pggnn.report.grid import arrange
+from pggnn.report.grid import arrange, pick
 from pggnn.report.runs import Run
 from pggnn.report.table import describe_departures, write_table
 from pggnn.train import log, protocol
@@ -130,22 +130,15 @@ def _add_picks(table: str, shown: list[Cell], configs: dict[Key, Config]) -> lis
         if picked:
             behind = 1 + max(place for place, cell in enumerate(shown) if cell.model in of)
             shown[behind:behind] = picked
-            notes.append(f"{row}: of {' and '.join(of)}, for each seed, the training that validates better.")
+            notes.append(TABLES[table].rule(row))
     return notes
 
 
 def _pick(table: str, row: str, tried: Sequence[Cell], configs: Sequence[Config]) -> Cell:
-    """Of each seed the training that validates best: that with the least error, of runs that have the same seeds."""
-    best = []
-    for seed, members in enumerate(zip(*map(protocol.members, configs), strict=True)):
-        folders = [config.folder / member.name for config, member in zip(configs, members, strict=True)]
-        errors = [(protocol.load_result(folder) or {})["val"] for folder in folders]
-        run = tried[errors.index(min(errors))]
-        best.append((run.each[seed], run.epochs[seed]))
-    each, epochs = ([*column] for column in zip(*best, strict=True))
-    mean, std = statistics.fmean(each), statistics.pstdev(each)
+    best = pick([Run.read(config.folder) for config in configs])
     command = shlex.join(["pggnn", "reproduce", table, "--only", *(cell.model for cell in tried)])
-    return replace(tried[0], model=row, mean=mean, std=std, each=each, epochs=epochs, command=command)
+    of_best = replace(tried[0], mean=best.mean, std=best.std, each=best.each, epochs=best.epochs)
+    return replace(of_best, model=row, command=command)
 
 
 def _cell(table: str, key: Key, config: Config) -> Cell:

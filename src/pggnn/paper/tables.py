@@ -44,6 +44,10 @@ class Table:
     """Rows without runs of their own: for each seed the training that validates best, of several rows' whose figures
     are errors."""
 
+    def rule(self, row: str) -> str:
+        """How one of the :attr:`picks` comes about."""
+        return f"{row}: of {' and '.join(self.picks[row])}, for each seed, the training that validates better."
+
     def notes_on(self, rows: Iterable[str]) -> list[str]:
         """What is said below a table with these rows; some may be others' own."""
         return [*self.notes, *dict.fromkeys(note for row in rows if (note := self.rows.get(row, Row()).note))]

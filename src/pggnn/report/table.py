@@ -10,13 +10,13 @@ from pggnn.paper.tables import TABLES
 from pggnn.report import predictions
 from pggnn.report.comparison import count_digits
 from pggnn.report.curves import draw_rivals
-from pggnn.report.grid import Column, Grid, arrange
+from pggnn.report.grid import Column, Grid, arrange, pick
 from pggnn.report.page import list_epochs, render, show_answers
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
 from pggnn.report.runs import Run, as_seconds
 from pggnn.report.worth import weigh
-from pggnn.train.protocol import figure
+from pggnn.train.protocol import Summary, figure
 
 WIDE_CLASSES = 4
 """Classes from which on a confusion matrix takes the whole width."""
@@ -37,26 +37,29 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
     curves = [(one.label, *draw_rivals({row: cells.get(one.label) for row, cells in grid.rows.items()}))
               for one in grid.columns]  # fmt: skip
     cut = [run for *_, run in grid.runs if not run.complete]
+    rows = [{"name": row, "cells": [_cell(grid, row, one) for one in grid.columns]} for row in grid.rows]
+    rules, notes = _add_picks(grid, rows), TABLES[grid.name].notes_on(grid.rows) if grid.name else []
+    details = [_detail(row, label, run) for row, label, run in grid.runs]
+    over = {one["over"] for one in details}
     render(
         "table.html", out,
         title=TABLES[grid.name].title if grid.name else " and ".join(dict.fromkeys(c.label for c in grid.columns)),
         spread=any(run.figures and len(run.figures.each) > 1 for *_, run in grid.runs),
         unfinished=f"{len(cut)} of {len(grid.runs)} runs have not ended: their figures are those so far." * bool(cut),
         columns=[{"label": one.label, "unit": _unit(one)} for one in grid.columns], better=_better(grid),
-        rows=[{"name": row, "cells": [_cell(grid, row, one) for one in grid.columns]} for row in grid.rows],
-        published=_published(grid), notes=TABLES[grid.name].notes_on(grid.rows) if grid.name else (),
+        rows=rows, published=_published(grid), notes=[*notes, *rules],
         warnings=describe_departures(grid),
         worth=weigh(grid), curves=[one for one in curves if one[-1]], answers=answers,
         drawn=any(one["form"] == "" for one in answers), protocols=_protocols(grid, known),
         command=f"pggnn reproduce {grid.name}" if grid.name else "",
-        details=[_detail(row, label, run) for row, label, run in grid.runs],
+        details=details, over=over.pop() if len(over) == 1 else "",
         machines=list(dict.fromkeys(run.hardware for *_, run in grid.runs)),
     )  # fmt: skip
     lacks = [f"{row}, {label}: {text}" for row, label, run in grid.runs for text in run.lacks]
     without = {reason for answers, reason in found.values() if answers is None}
     missing = [key for key, (answers, _) in found.items() if answers is None]
     if missing:
-        lacks.append(f"Answers for the test graphs are missing of {len(missing)} of {len(found)} runs: {min(without)}")
+        lacks.append(f"Answers for the test graphs are missing for {len(missing)} of {len(found)} runs: {min(without)}")
     return lacks
 
 
@@ -72,23 +75,47 @@ def _better(grid: Grid) -> str:
 
 
 def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
-    """One figure of ours beside the paper's."""
-    table, theirs = column.published
-    digits, paper = count_digits(table, column.metric), theirs.get(grid.model(row) or "")
-    shown: dict[str, Any] = {"state": "", "paper": figure(paper.mean, paper.std, digits) if paper else ""}
+    """A run's figure beside the paper's."""
     run = grid.rows[row].get(column.label)
+    shown = _show(column, grid.model(row), run.figures if run else None)
     if run is None or run.figures is None:
         return shown | {"state": "not run" if run is None else "no figure yet"}
-    mean = run.figures.mean * column.scale
+    return shown if run.complete else shown | {"state": "so far", "tone": "unfinished"}
+
+
+def _show(column: Column, model: str | None, ours: Summary | None) -> dict[str, Any]:
+    """A figure of ours, if there is one, beside the paper's of that model."""
+    table, theirs = column.published
+    digits, paper = count_digits(table, column.metric), theirs.get(model or "")
+    shown: dict[str, Any] = {"state": "", "paper": figure(paper.mean, paper.std, digits) if paper else ""}
+    if ours is None:
+        return shown
+    mean = ours.mean * column.scale
     shown["figure"] = f"{mean:.{digits}f}"
-    shown["spread"] = f"{run.figures.std * column.scale:.{digits}f}" if len(run.figures.each) > 1 else ""
+    shown["spread"] = f"{ours.std * column.scale:.{digits}f}" if len(ours.each) > 1 else ""
     if paper:
         difference = round(mean - paper.mean, digits)
-        shown["difference"] = f"{difference:+.{digits}f}".replace("-", "−")
+        signed = f"{difference:+.{digits}f}".replace("-", "−")
+        shown["difference"] = signed if difference else f"{0:.{digits}f}"
         shown["tone"] = "" if not difference else "better" if (difference < 0) == column.lower_is_better else "worse"
-    if not run.complete:
-        shown |= {"state": "so far", "tone": "unfinished"}
     return shown
+
+
+def _add_picks(grid: Grid, rows: list[dict[str, Any]]) -> list[str]:
+    """Adds what validation picks of other rows, behind these, where they have ended with the same seeds; returns what
+    to say."""
+    said = []
+    for row, of in TABLES[grid.name].picks.items() if grid.name else ():
+        cells = []
+        for column in grid.columns:
+            tried = [run for name in of if (run := grid.rows.get(name, {}).get(column.label)) and run.complete]
+            same = len({run.config.protocol.seeds for run in tried}) == 1 and len(tried) == len(of)
+            cells.append(_show(column, grid.model(of[0]), pick(tried)) if same else {"state": ""})
+        if any("figure" in cell for cell in cells):
+            behind = 1 + max(place for place, one in enumerate(rows) if one["name"] in of)
+            rows.insert(behind, {"name": row, "cells": cells})
+            said.append(TABLES[grid.name].rule(row))
+    return said
 
 
 def _published(grid: Grid) -> list[tuple[str, list[str]]]:

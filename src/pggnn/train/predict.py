@@ -21,6 +21,7 @@ from pggnn.train import protocol
 from pggnn.train.checkpoint import Checkpoint, load_weights
 from pggnn.train.config import FILE, Config
 from pggnn.train.folder import SCHEMA, check_same
+from pggnn.train.log import COMPACT
 from pggnn.train.loop import BEST, EVALUATION_BATCH, LAST
 from pggnn.train.models import Scorer, build
 from pggnn.train.options import load
@@ -80,7 +81,10 @@ class Trained:
             load_weights(network, found.average or found.weights, path)
             scorers[member] = Scorer(network, config.model.edge_features).to(device()).eval()
         if not scorers:
-            raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
+            compact = any((run / member.name / COMPACT).exists() for member in protocol.members(config))
+            how = f"a compact run keeps none; pggnn train --config {run / FILE} --run.out NEW trains it again"
+            how = how if compact else "train it first, or go on with --resume"
+            raise ValueError(f"there is no trained network in {folder}: {how}")
         return cls(config, schema, scorers)
 
     def read(self, path: str | Path) -> GraphDataset:
