@@ -105,6 +105,8 @@ def test_help_teaches_and_does_not_wait_for_torch(command):
     assert run.returncode == 0
     assert " torch" not in run.stderr, f"--help imported torch and took {time.perf_counter() - begin:.1f} s"
     assert ("commands:" if not command else "examples:") in run.stdout
+    described = run.stdout.split("\n\n")[1].splitlines()
+    assert all(len(line) <= 80 for line in described), "of a terminal that is not said to be wider"
 
 
 def test_a_terminal_says_what_takes_seconds(monkeypatch, capsys):

@@ -39,13 +39,20 @@ def loading() -> Iterator[None]:
         print(f"\r{' ' * len(said)}\r" if said else "", end="", file=sys.stderr, flush=True)
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of the examples."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return super()._fill_text(text, width, indent) if text.startswith("examples:") else textwrap.fill(text, width)
+
+
 def add_command(
     commands: Any, name: str, function: Command | None, summary: str, examples: str, *parents: argparse.ArgumentParser
 ) -> argparse.ArgumentParser:
     """A subcommand that runs ``function``; its ``--help`` ends with the examples."""
     sub: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=summary, epilog="examples:\n" + examples, parents=parents,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Formatter,
     )  # fmt: skip
     sub.set_defaults(function=function)
     return sub
@@ -60,7 +67,7 @@ ROWS_AND_COLUMNS = (
 def add_sweep(sub: argparse.ArgumentParser, only: str = ROWS_AND_COLUMNS) -> None:
     """What sweeps of trainings have in common; options of ``pggnn train`` may follow theirs."""
     add_only(sub, only)
-    sub.add_argument("--minutes", type=float, help="stop in time, after whole epochs; the same command goes on")
+    sub.add_argument("--minutes", type=float, help="stop in time, after a whole epoch; the same command continues")
     sub.add_argument("--jobs", type=int, default=0, help="trainings at once (default: one per core)")
     sub.set_defaults(takes_options=True)
 

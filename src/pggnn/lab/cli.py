@@ -29,7 +29,7 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     sub.add_argument("a", metavar="A", help="a graph")
     sub.add_argument("b", metavar="B", help="another graph")
     sub = command(
-        "ladder", ladder, "Bound what a layer can tell apart that sees pairs, triples or all of the neighbourhood.",
+        "ladder", ladder, "Bound what layers that see pairs, triples or whole neighbourhoods can tell apart.",
         "  pggnn lab ladder                    # all 400 pairs of BREC, about a minute\n"
         "  pggnn lab ladder --quick\n  pggnn lab ladder rook shrikhande\n" + GRAPHS,
     )  # fmt: skip

@@ -21,7 +21,7 @@ def add_commands(commands: Any) -> None:
         commands, "transfer", show_transfer, "Learn to count on graphs of 10 nodes, and test on graphs of up to 30.",
         "  pggnn lab transfer --quick            # less than a minute\n"
         "  pggnn lab transfer --seeds 0 1 2 --out transfer\n"
-        "  pggnn lab transfer --clustered        # dense graphs, and larger ones in which 4-cliques are common\n\n"
+        "  pggnn lab transfer --clustered        # where 4-cliques are common\n\n"
         "Networks of equal width learn the triangles or 4-cliques at each node of random\n"
         "graphs, from constant features with structural bits, or from rows of the\n"
         "adjacency matrix without. Logs, weights and a table in JSON are kept in --out.",

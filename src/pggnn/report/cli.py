@@ -43,7 +43,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
         "report", report,
         "Make one HTML page about runs, finished or not: figures beside the paper's, learning curves, answers, config.",
         "  pggnn report runs/mutag-pggnn\n  pggnn report runs/er-pggnn runs/er-gin --out counting.html\n"
-        "  pggnn report results/table2    # all runs below, as one table: models in rows, data sets in columns",
+        "  pggnn report results/table2    # all runs below, as one table",
     )  # fmt: skip
     sub.add_argument("run", type=Path, nargs="+", metavar="RUN", help="folder of a run, or one with many runs below it")
     sub.add_argument(
@@ -52,20 +52,20 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     _add_predictions(sub, "RUN")
     sub = command(
         "pack", pack,
-        "Write runs in compact form, to be published: config, figures, logs and some answers; no weights, no places on "
-        "this machine. pggnn report and pggnn reproduce read them without a GPU and without the data.",
-        "  pggnn pack runs/paper/table2/full results/table2    # all runs below, each to the same place\n"
+        "Write runs in compact form, to be published: config, figures, logs and some answers, but no weights and no "
+        "paths of this machine. pggnn report and pggnn reproduce read them without a GPU and without the data.",
+        "  pggnn pack runs/paper/table2/full results/table2    # all runs below\n"
         "  pggnn pack runs/mutag-pggnn results/mutag\n  pggnn report results/table2",
     )  # fmt: skip
     sub.add_argument("source", type=Path, metavar="FROM", help="folder of a run, or one with many runs below it")
     sub.add_argument("out", type=Path, metavar="TO", help="folder for the compact ones; earlier ones are replaced")
-    sub.add_argument("--unfinished", action="store_true", help="take runs as they are that have not ended")
+    sub.add_argument("--unfinished", action="store_true", help="also take runs that have not ended, as they are")
     _add_predictions(sub, "FROM")
 
 
 def _add_predictions(sub: argparse.ArgumentParser, folder: str) -> None:
     sub.add_argument(
         "--no-predictions", dest="predictions", action="store_false",
-        help="do not have the networks answer for the test graphs, which takes long on large ones; answers that a "
-        f"report has left in {folder}/predictions.npz are shown all the same",
+        help="do not compute answers for the test graphs, which takes long on large ones; those that a report has left "
+        f"in {folder}/predictions.npz are shown all the same",
     )  # fmt: skip

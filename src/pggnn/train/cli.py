@@ -120,10 +120,11 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     command("train", None, TRAIN, "  pggnn train --help")
     sub = command(
         "tune", tune, "Try what may help on your graphs, one option at a time, then together; validation decides.",
-        "  pggnn tune --data.name mine.jsonl --minutes 60    # and again, until it is done\n"
-        "  pggnn tune --data.name mine.jsonl --model.hidden 32 --optim.epochs 50 --protocol.seeds [0,1,2]\n"
+        "  pggnn tune --data.name mine.jsonl --minutes 60   # and again, until it is done\n"
+        "  pggnn tune --data.name mine.jsonl --optim.epochs 50 --protocol.seeds [0,1,2]\n"
         "  pggnn tune --config zinc --only 'as given' walks GIN\n\n"
-        "Options of pggnn train say what the data are and what is to stay as it is. No test figure is looked at.",
+        "All options of pggnn train may be given: --data.name says what to train on, the\n"
+        "others stay as given in every candidate. No test figure is looked at.",
     )  # fmt: skip
     add_sweep(sub, "only these candidates, by name; * stands for anything")
     sub.add_argument("--out", type=Path, metavar="DIR", help="folder (default: runs/DATA-tune)")
@@ -138,7 +139,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
     sub = command(
-        "predict", predict, "Predict for graphs of your own; several networks of a run answer with their mean.",
+        "predict", predict, "Predict for your own graphs; several networks of a run answer with their mean.",
         "  pggnn predict runs/mine new.jsonl\n  pggnn predict runs/mine new.jsonl --out predictions.csv",
     )  # fmt: skip
     _add_run(sub)

@@ -18,13 +18,13 @@ class DataConfig:
     """The graphs."""
 
     name: str
-    """Name of a data set (``pggnn data list``), or path of your own graphs: JSON lines, or a folder in TU's format."""
+    """Name of a data set (pggnn data list), or path of your own graphs: JSON lines, or a folder in TU's format."""
     root: str | None = None
     """Folder of the data sets; by default PGGNN_DATA, else data/."""
     options: dict[str, Any] = field(default_factory=dict)
     """Further arguments of the data set's class, such as {task: cliques} for counting."""
     walks: int = 0
-    """Adds so many features to each node: how often random walks of 1, 2, … steps come back to it; they tell rings."""
+    """Number of extra features of a node: how often random walks of 1, 2, … steps return to it, which reveals rings."""
     workers: int = 0
     """Processes that assemble batches ahead, on the CPU; 0 assembles them in place, on the GPU where there is one."""
 
@@ -34,7 +34,7 @@ class ModelConfig:
     """The network."""
 
     name: Literal["pggnn", "gin", "gcn", "sage", "rgin", "rp", "lrp"] = "pggnn"
-    """Which network: the paper's, or one of its rivals."""
+    """Which network: the paper's (pggnn), or one that it is compared with."""
     hidden: int = 64
     """Width of the hidden layers."""
     layers: int = 4
@@ -44,19 +44,21 @@ class ModelConfig:
     dropout: float = 0.0
     """Dropout on the scores of each layer."""
     scores: Literal["all", "last"] = "all"
-    """Which layers are scored: all, the input included, or the last alone."""
+    """Which layers contribute to the answer: all, including the input, or only the last."""
     edge_features: bool = False
     """Whether the network reads the edges' features."""
     committee: int = 1
-    """So many networks of this kind, each trained for itself from a start of its own, whose answers are averaged."""
+    """Number of networks, each trained by itself from its own start, whose answers are averaged."""
     init: Literal["glorot", "torch", "tally"] = "glorot"
-    """How the weights start: as the paper's appendix says; uniform within ±1/√width, as its authors' code has it; or
-    with LSTMs that sum up what they are told, and all else as before (:func:`pggnn.nn.init.tally_init`)."""
+    """How weights start. glorot: as the paper's appendix says; torch: uniform within ±1/√width, as in its authors'
+    code; tally: the same, with LSTMs that add up what they are told (pggnn.nn.tally_init)."""
     aggregation: Literal["arrangements", "pairs", "triplets", "trios", "chain"] = "arrangements"
-    """PG-GNN: what its RNN reads: arrangements of the neighbours; or, as the paper's variants, ordered pairs of them;
-    pairs with the centre after them; the arrangements of the group as one long sequence; or ordered trios of them."""
+    """PG-GNN: what its RNN reads. arrangements: all neighbours, in the group's orders. The paper's variants: pairs:
+    ordered pairs of neighbours; triplets: pairs followed by the centre; chain: the arrangements as one long sequence.
+    trios: every ordered three of them."""
     orderings: Choice | int = "group"
-    """PG-GNN: arrangements of neighbours it reads: the whole group, a single one, K of the group, or a random one."""
+    """PG-GNN: the orders in which neighbours are read: the whole group, a single one, K of the group (an integer), or a
+    random one."""
     cell: Literal["lstm", "gru", "srn"] = "lstm"
     """PG-GNN: the recurrent cell."""
     rnn_layers: int = 2
@@ -64,30 +66,31 @@ class ModelConfig:
     root: Literal["merged", "linear"] = "merged"
     """PG-GNN: the centre stands at both ends of each sequence, or is added by a linear map (Eq. 3)."""
     numbering: Literal["given", "random"] = "given"
-    """PG-GNN: neighbours are numbered as the data has them, or afresh in each training step."""
+    """PG-GNN: neighbours are numbered as in the data, or anew at random in each training step."""
     max_degree: int | None = None
-    """PG-GNN: reads at most so many neighbours of each node."""
+    """PG-GNN: most neighbours to read of a node."""
     structure: int = 0
-    """PG-GNN: tells the RNN which of so many neighbours read before are adjacent to this one."""
+    """PG-GNN: number of bits that tell the RNN, at each neighbour, which of those read just before it are adjacent to
+    it."""
     reduce: Literal["sum", "mean"] = "sum"
     """PG-GNN: the sum over the arrangements of a node's neighbours, or their mean."""
     numberings: int = 1
-    """PG-GNN: each layer takes the mean over so many fresh random numberings of the neighbours."""
+    """PG-GNN: number of fresh random numberings of the neighbours over which each layer takes the mean."""
     relabellings: int = 0
-    """PG-GNN on rows of the adjacency matrix: labels nodes afresh in each training step, and answers with the mean over
-    so many other labels; 0 leaves them as they are."""
+    """PG-GNN on rows of the adjacency matrix: relabels nodes in each training step, and answers with the mean over this
+    many relabellings; 0: never."""
     renumberings: int = 0
-    """PG-GNN: numbers neighbours afresh in each training step, and answers with the mean over so many other numberings;
-    0 leaves that to numbering."""
+    """PG-GNN: renumbers neighbours in each training step, and answers with the mean over this many renumberings; 0: as
+    model.numbering says."""
     weighting: Literal["symmetric", "mean"] = "symmetric"
-    """GCN: neighbours weigh by the roots of degrees, as in its paper, or all the same, as in Kipf's later code."""
+    """GCN: neighbours are weighted by the roots of degrees, as in its paper, or equally, as in Kipf's later code."""
     beside: Literal["features", "rows", "nothing"] = "features"
     """RP: what a node reads beside its number: its features; those as rows of the adjacency matrix, whose columns
     change places with the numbers; or nothing, as in its authors' code."""
     ids: int = 10
-    """RP: so many numbers for nodes; in larger graphs several nodes have the same."""
+    """RP: how many numbers there are for nodes; in larger graphs several nodes share one."""
     replace: bool = False
-    """GraphSAGE: draws neighbours with replacement, as its authors; by default each at most once."""
+    """GraphSAGE: draws neighbours with replacement, as its authors do; by default each at most once."""
 
     @property
     def reads(self) -> str:
@@ -108,28 +111,28 @@ class OptimConfig:
     steps: int | None = None
     """Batches in an epoch of draws; by default as many as a shuffled epoch has."""
     epochs: int = 100
-    """Most epochs."""
+    """Largest number of epochs."""
     lr: float = 1e-3
-    """First learning rate."""
+    """Learning rate at the start."""
     schedule: Literal["plateau", "step", "cosine", "constant"] = "plateau"
-    """When the learning rate falls: with no better validation for a while; in steps; along a cosine; never."""
+    """How the learning rate falls: when validation stops improving; in steps; along a cosine; never."""
     warmup: int = 0
-    """Epochs in which it first rises to that, evenly."""
+    """Epochs in which the learning rate first rises evenly to optim.lr."""
     factor: float = 0.5
-    """What it is multiplied by, on a plateau or at a step."""
+    """What the learning rate is multiplied by, on a plateau or at a step."""
     patience: int = 20
     """Epochs without improvement that make a plateau."""
     every: int = 50
     """Epochs between steps."""
     min_lr: float = 0.0
-    """Training stops when the learning rate is below this; the end of a cosine."""
+    """Training stops when the learning rate falls below this; a cosine ends here."""
     weight_decay: float = 0.0
-    """Of Adam (decoupled, as in AdamW)."""
+    """Weight decay of Adam (decoupled, as in AdamW)."""
     clip: float | None = None
-    """Largest norm of the gradient."""
+    """Largest norm of the gradient; it is clipped above."""
     average: float = 0.0
-    """Validates, tests and answers with a moving average of the weights, of which each epoch keeps this part, 0.9 for
-    instance, and less while there are few; 0 takes the weights as they are."""
+    """Validates, tests and answers with a moving average of the weights, of which each epoch keeps this part, such as
+    0.9, and less in the first epochs; 0: no average."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
     """By default mean squared error, cross entropy, or binary cross entropy with several labels."""
 
@@ -145,14 +148,14 @@ class ProtocolConfig:
     folds: int = 10
     """Folds of a cross-validation."""
     only: tuple[int, ...] = ()
-    """Only these of the folds, counted from 0, where all take too long; by default all."""
+    """Train only these folds, counted from 0, such as [0,1]; by default all."""
     seeds: tuple[int, ...] = (0,)
-    """A training for each; figures are mean ± standard deviation over them."""
+    """One training for each seed; figures are mean ± standard deviation over them."""
     report: Literal["best", "last"] = "best"
     """Test at the epoch with the best validation, or after the last."""
     random: Literal["own", "authors"] = "own"
-    """Whose random numbers weights start with and batches are drawn by: ours, where each epoch's depend on seed and
-    epoch alone; or those that the paper's authors' scripts make of the seed."""
+    """Random numbers for the first weights and the batches: our own, which depend on seed and epoch alone, or those
+    that the paper's authors' scripts make of the seed."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from argparse import ArgumentError
+from argparse import Action, ArgumentError
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
@@ -39,7 +39,10 @@ HELP = (
 
 
 class _Formatter(jsonargparse.DefaultHelpFormatter):
-    """Keeps the lines of the examples."""
+    """Keeps the lines of the examples, and does not list choices twice."""
+
+    def _expand_help(self, action: Action) -> str:
+        return re.sub(r"\(type: Literal\[[^\]]*\], ", "(", super()._expand_help(action))
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if text.startswith("examples:") else super()._fill_text(text, width, indent)
