@@ -67,6 +67,14 @@ def test_what_is_said_of_other_files(write):
     assert any("only one class" in hint for hint in summary.hints)
 
 
+def test_graphs_without_any_edge_are_pointed_out(write):
+    lonely = {"node_labels": ["a", "b"], "edges": []}
+    assert check(write(lonely, lonely | {"edges": [[0, 1]]})).hints == []
+    assert check(write(lonely, lonely)).hints == [
+        "No graph has an edge, so no node has neighbours to read: is that what edges should say?"
+    ]
+
+
 def test_an_exported_data_set_is_valid(tmp_path):
     graph = Data(x=torch.rand(3, 4), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([1, 0, 1]))
     summary = check(save_jsonl([graph] * 5, tmp_path / "a.jsonl"))

@@ -67,6 +67,8 @@ def summarize(graphs: Graphs) -> Summary:
     y = (graphs.node if schema.level == "node" else graphs.graph).get("y")
     if y is not None:
         topics["task"] = f"{schema.level} {schema.task}, {_describe_targets(y, schema.classes, schema.width)}"
+    if not edge_index.numel():
+        hints.append("No graph has an edge, so no node has neighbours to read: is that what edges should say?")
     if not schema.in_channels:
         hints.append("Without features the layer sees no more than a GIN does; give x or node_labels if you can.")
     if len(schema.classes) > MANY_CLASSES and all(isinstance(name, int) for name in schema.classes):
