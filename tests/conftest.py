@@ -26,8 +26,9 @@ def poisoned_memory():
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory):
-    """Tests keep their caches to themselves."""
-    folder = tmp_path_factory.mktemp("cache")
+    """Tests keep their caches to themselves, one for all processes that test."""
+    several = "PYTEST_XDIST_WORKER" in os.environ
+    folder = tmp_path_factory.getbasetemp().parent / "cache" if several else tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGGNN_CACHE", str(folder))
         yield folder

@@ -174,6 +174,7 @@ def test_the_published_graphs_of_mnist(data_root):
     assert np.mean(shares) == pytest.approx(0.877, abs=0.005)
 
 
+@pytest.mark.slow
 def test_published_edges_hang_on_rounding(data_root):
     command = [sys.executable, str(Path(__file__).with_name("published_edges.py")), str(data_root), "100"]
     figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -95,6 +95,7 @@ def test_cfi_graphs_part_one_step_later():
     assert [k_fwl(cfi(complete(3)), cfi(complete(3), True), k).apart for k in (1, 2)] == [False, True]
 
 
+@pytest.mark.slow
 def test_2_fwl_tells_270_pairs_of_brec_apart(data_root):
     dataset = BREC(data_root)
     pairs = [(dataset[2 * p], dataset[2 * p + 1]) for p in range(len(dataset) // 2)]

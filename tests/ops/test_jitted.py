@@ -94,7 +94,8 @@ def test_who_runs_what(monkeypatch):
 @pytest.mark.parametrize(
     ("hinder", "settings"),
     [
-        ('sys.modules["numba"] = None', {}), ("pass", {"NUMBA_DISABLE_JIT": "1"}),
+        ('sys.modules["numba"] = None', {}),
+        pytest.param("pass", {"NUMBA_DISABLE_JIT": "1"}, marks=pytest.mark.slow),
         ("pass", {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}),
     ],
     ids=["not installed", "switched off", "no place for its cache"],

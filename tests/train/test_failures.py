@@ -8,7 +8,6 @@ import re
 import resource
 import signal
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -345,14 +344,12 @@ def _interrupt_after_two_epochs():
     log.Log.write = write
 
 
-def test_a_fold_that_fails_ends_the_sweep(small, fit, classes, monkeypatch):
+def test_a_fold_that_fails_ends_the_sweep(small, fit, classes, in_this_process):
     config = small(
         data_name=str(classes), data_options={}, protocol_kind="folds", protocol_folds=2, run_jobs=2, optim_lr=1e30
     )
-    begin = time.monotonic()
-    with pytest.raises(ValueError, match=r"seed0/fold[01]: .*(loss became|no longer finite)"):
+    with pytest.raises(ValueError, match=r"seed0/fold0: .*(loss became|no longer finite).* \(and 1 others failed\)"):
         fit(config)
-    assert time.monotonic() - begin < 120
 
 
 @pytest.mark.parametrize(
