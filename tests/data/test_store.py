@@ -1,5 +1,4 @@
 import io
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -101,26 +100,27 @@ def test_a_damaged_cache_is_built_again_whatever_byte_is_hit(tmp_path):
     assert build.calls > 200, "most damage should be noticed; the rest is in fields of the zip that nobody reads"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs fork")
 def test_two_processes_at_once_both_get_the_set(tmp_path):
     (tmp_path / "tu").mkdir()
     with zipfile.ZipFile(tmp_path / "tu" / "SET.zip", "w") as archive:
         archive.writestr("SET.txt", GIN)
-    context = multiprocessing.get_context("fork")
-    start, found = context.Barrier(2), context.SimpleQueue()
-
-    def read():
-        start.wait(60)
-        dataset = TU("SET", tmp_path)
-        found.put((len(dataset), dataset[0].x.tolist(), dataset[1].edge_index.tolist()))
-
-    both = [context.Process(target=read) for _ in range(2)]
+    script = (
+        "import sys, time, pathlib; from pggnn.data import tu; root = pathlib.Path(sys.argv[2]);"
+        "(root / sys.argv[1]).touch()\n"
+        "while len(list(root.glob('ready*'))) < 2: time.sleep(0.001)\n"
+        "d = tu.TU('SET', root); print(len(d), d[0].x.tolist(), d[1].edge_index.tolist())"
+    )
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, f"ready{k}", str(tmp_path)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for k in range(2)
+    ]  # fmt: skip
     for process in both:
-        process.start()
-    for process in both:
-        process.join(60)
-        assert process.exitcode == 0
-    assert [found.get(), found.get()] == [(2, [[1.0, 0.0], [0.0, 1.0]], [[], []])] * 2
+        out, error = process.communicate(timeout=60)
+        assert process.returncode == 0, error
+        assert out == "2 [[1.0, 0.0], [0.0, 1.0]] [[], []]\n"
     assert len(list((tmp_path / "tu" / "processed").iterdir())) == 1, "one cache, nothing unfinished beside it"
 
 

@@ -1,6 +1,4 @@
 import json
-import multiprocessing
-import sys
 
 import pytest
 import torch
@@ -165,16 +163,13 @@ def test_a_run_goes_on_where_it_stopped(root, tmp_path, capsys):
     assert "is of another run" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs fork")
-def test_pairs_side_by_side(root, tmp_path, monkeypatch):
+def test_pairs_side_by_side(root, tmp_path):
     alone, together = tmp_path / "alone", tmp_path / "together"
     options = ["--data-root", str(root), "--epochs", "1", "--layers", "1", "--numberings", "2", "--pairs", "0", "2"]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as processes side by side have them: others would make other sums
     command(*options, "--out", str(alone))
     torch.set_num_threads(threads)
-    forked = multiprocessing.get_context("fork")  # which need not import everything again
-    monkeypatch.setattr(multiprocessing, "get_context", lambda _: forked)
     command(*options, "--out", str(together), "--jobs", "2")
     found = []
     for folder in (alone, together):
