@@ -109,7 +109,7 @@ def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str
         theirs, difference = "", ""
         if cell.paper is not None:
             theirs = protocol.figure(cell.paper.mean, cell.paper.std, digits)
-            difference = f"{cell.mean * scale - cell.paper.mean:+.{digits}f}"
+            difference = f"{cell.mean * scale - cell.paper.mean:+z.{digits}f}"
         seeds = ", ".join(map(str, cell.seeds))
         lines.append(
             f"| {cell.model} | {cell.data} | {ours} | {theirs} | {difference} | {seeds} | {cell.parameters:,} "

@@ -49,7 +49,7 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
         row = {"name": run.name, "model": run.model, "figure": run.figures.figure(run.scale, digits), "ours": True,
                "seconds": as_seconds(run.seconds), "orderings": run.orderings, "complete": run.complete}  # fmt: skip
         if run.model in theirs:
-            row["difference"] = f"{mean - theirs[run.model].mean:+.{digits}f}".replace("-", "−")
+            row["difference"] = f"{mean - theirs[run.model].mean:+z.{digits}f}".replace("-", "−")
         rows.append(row)
         drawn.append((run.name, mean, std, True))
         notes += _caveats(run, kind, table)
