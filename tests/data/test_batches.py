@@ -28,7 +28,9 @@ def assert_equal(ours, theirs, flow="source_to_target"):
     assert all(torch.equal(getattr(ours.plan, name), getattr(plan, name)) for name in FIELDS)
 
 
-@pytest.mark.parametrize("name", ["ER", "REGULAR", "MUTAG", "IMDBMULTI", "ZINC", "MNIST", "BREC"])
+@pytest.mark.parametrize(
+    "name", ["ER", "REGULAR", "MUTAG", "IMDBMULTI", "ZINC", "BREC", pytest.param("MNIST", marks=pytest.mark.slow)]
+)
 def test_batches_equal_pygs(name, data_root):
     dataset = load(name, data_root)[5:78]
     for sampling in ("order", "shuffle"):
