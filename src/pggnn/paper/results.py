@@ -13,7 +13,7 @@ from rich.console import Console
 from pggnn.files import write_text
 from pggnn.paper.expected import Figure, published
 from pggnn.paper.tables import TABLES, cells, folder_of, runs
-from pggnn.report.comparison import count_digits
+from pggnn.report.comparison import count_digits, signed
 from pggnn.report.grid import arrange, pick
 from pggnn.report.runs import Run
 from pggnn.report.table import describe_departures, write_table
@@ -84,12 +84,12 @@ def reproduce(
             config = chosen.get(key) or load(folder)
             complete |= {} if missing(config) else {key: config}
     shown = [_cell(name, key, config) for key, config in complete.items()]
-    rules = _add_picks(name, shown, complete)
+    ended = {key: Run.read(config.folder) for key, config in complete.items()}
+    rules = _add_picks(name, shown, ended)
     title = TABLES[name].title + (" (a quick, smaller experiment)" if quick else "")
     stem = out / (f"{name}-quick" if quick else name)
     command = shlex.join(["pggnn", "reproduce", name, *(["--quick"] if quick else []), "--out", str(out)])
-    ended = [Run.read(config.folder) for config in complete.values()]
-    departures = describe_departures(arrange(ended)) if ended else []
+    departures = describe_departures(arrange([*ended.values()])) if ended else []
     notes = [*TABLES[name].notes_on(row for row, _ in complete), *rules, *departures, f"Made by `{command}`."]
     write_text(stem.with_suffix(".md"), markdown(name, title, shown, notes))
     listed = json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False)
@@ -109,7 +109,7 @@ def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str
         theirs, difference = "", ""
         if cell.paper is not None:
             theirs = protocol.figure(cell.paper.mean, cell.paper.std, digits)
-            difference = f"{cell.mean * scale - cell.paper.mean:+z.{digits}f}"
+            difference = signed(cell.mean * scale - cell.paper.mean, digits)
         seeds = ", ".join(map(str, cell.seeds))
         lines.append(
             f"| {cell.model} | {cell.data} | {ours} | {theirs} | {difference} | {seeds} | {cell.parameters:,} "
@@ -118,7 +118,7 @@ def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
 
 
-def _add_picks(table: str, shown: list[Cell], configs: dict[Key, Config]) -> list[str]:
+def _add_picks(table: str, shown: list[Cell], ended: dict[Key, Run]) -> list[str]:
     """Adds what validation picks of other rows, behind these, where they have the same seeds; returns what to say."""
     notes = []
     for row, of in TABLES[table].picks.items():
@@ -126,7 +126,7 @@ def _add_picks(table: str, shown: list[Cell], configs: dict[Key, Config]) -> lis
         for data in TABLES[table].columns:
             tried = [cell for cell in shown if cell.model in of and cell.data == data]
             if len(tried) == len(of) and all(cell.seeds == tried[0].seeds for cell in tried):
-                picked.append(_pick(table, row, tried, [configs[cell.model, data] for cell in tried]))
+                picked.append(_pick(table, row, tried, [ended[cell.model, data] for cell in tried]))
         if picked:
             behind = 1 + max(place for place, cell in enumerate(shown) if cell.model in of)
             shown[behind:behind] = picked
@@ -134,8 +134,8 @@ def _add_picks(table: str, shown: list[Cell], configs: dict[Key, Config]) -> lis
     return notes
 
 
-def _pick(table: str, row: str, tried: Sequence[Cell], configs: Sequence[Config]) -> Cell:
-    best = pick([Run.read(config.folder) for config in configs])
+def _pick(table: str, row: str, tried: Sequence[Cell], ended: Sequence[Run]) -> Cell:
+    best = pick(ended)
     command = shlex.join(["pggnn", "reproduce", table, "--only", *(cell.model for cell in tried)])
     of_best = replace(tried[0], mean=best.mean, std=best.std, each=best.each, epochs=best.epochs)
     return replace(of_best, model=row, command=command)

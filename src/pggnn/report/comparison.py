@@ -29,6 +29,12 @@ def count_digits(table: str, metric: str) -> int:
     return (2 if table == "table4" else 1) if metric == "accuracy" else 3
 
 
+def signed(difference: float, digits: int) -> str:
+    """A difference with its sign; without one where it rounds to nothing."""
+    rounded = round(difference, digits)
+    return f"{rounded:{'+' if rounded else ''}z.{digits}f}"
+
+
 def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]]) -> dict[str, Any]:
     table, theirs = results(data, counted)
     digits = count_digits(table, metric)
@@ -49,7 +55,7 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
         row = {"name": run.name, "model": run.model, "figure": run.figures.figure(run.scale, digits), "ours": True,
                "seconds": as_seconds(run.seconds), "orderings": run.orderings, "complete": run.complete}  # fmt: skip
         if run.model in theirs:
-            row["difference"] = f"{mean - theirs[run.model].mean:+z.{digits}f}".replace("-", "−")
+            row["difference"] = signed(mean - theirs[run.model].mean, digits).replace("-", "−")
         rows.append(row)
         drawn.append((run.name, mean, std, True))
         notes += _caveats(run, kind, table)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pggnn.paper.tables import TABLES
 from pggnn.report import predictions
-from pggnn.report.comparison import count_digits
+from pggnn.report.comparison import count_digits, signed
 from pggnn.report.curves import draw_rivals
 from pggnn.report.grid import Column, Grid, arrange, pick
 from pggnn.report.page import list_epochs, render, show_answers
@@ -95,8 +95,7 @@ def _show(column: Column, model: str | None, ours: Summary | None) -> dict[str, 
     shown["spread"] = f"{ours.std * column.scale:.{digits}f}" if len(ours.each) > 1 else ""
     if paper:
         difference = round(mean - paper.mean, digits)
-        signed = f"{difference:+.{digits}f}".replace("-", "−")
-        shown["difference"] = signed if difference else f"{0:.{digits}f}"
+        shown["difference"] = signed(difference, digits).replace("-", "−")
         shown["tone"] = "" if not difference else "better" if (difference < 0) == column.lower_is_better else "worse"
     return shown
 
