@@ -13,12 +13,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.paper.tables import BONDS, COMMITTEE, GROUP, NESTED, SHUFFLED, SINGLE
+from pggnn.paper.tables import BONDS, COMMITTEE, GROUP, NESTED, RENUMBERED, SHUFFLED, SINGLE
 from pggnn.train.candidates import Candidate, Search, rank, write, write_config
 from pggnn.train.choice import Options
 
-RENUMBERED, MEAN = ("--model.numbering", "random"), ("--model.readout", "mean")
-BOTH = ("--model.readout", "both")
+MEAN, BOTH = ("--model.readout", "mean"), ("--model.readout", "both")
 MEANS = ("--model.renumberings", "8")
 """Renumbered, and answers are means over eight numberings."""
 AVERAGED = ("--optim.average", "0.9")
