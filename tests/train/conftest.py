@@ -1,4 +1,5 @@
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -49,6 +50,14 @@ def small(tmp_path):
 def fit():
     """Trains without a word."""
     return lambda config, resume=None: train(config, resume, Console(quiet=True))
+
+
+@pytest.fixture
+def fork():
+    """``os.fork``, for a child that trains."""
+    if torch.cuda.is_available():
+        pytest.skip("where PyTorch sees a GPU, a process forked from one that has trained cannot train")
+    return os.fork
 
 
 @pytest.fixture

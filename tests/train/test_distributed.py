@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and 
 
 
 @pytest.fixture
-def together(tmp_path):
+def together(fork, tmp_path):
     """Runs a function of rank and number of processes in so many of them, as ``torchrun`` would start them."""
 
     def together(function, processes):
@@ -33,7 +33,7 @@ def together(tmp_path):
             port = free.getsockname()[1]
         children = []
         for rank in range(processes):
-            children.append(os.fork())
+            children.append(fork())
             if children[-1] == 0:
                 code = 1
                 try:

@@ -132,13 +132,13 @@ def test_a_folder_in_use(small, fit, refused, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["last.safetensors", "best.safetensors", "log.jsonl", "result.json"])
-def test_a_disk_that_is_full(name, small, fit, assert_same, tmp_path):
+def test_a_disk_that_is_full(name, small, fit, fork, assert_same, tmp_path):
     alone, full = small("alone"), small("full")
     fit(alone)
     save(full, tmp_path)
     sizes = {file.name: file.stat().st_size for file in (alone.folder / "seed0").iterdir()}
     read, write = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             os.dup2(write, 2)
@@ -304,11 +304,11 @@ def test_what_was_not_a_number_is_worse_than_any():
     assert task.better(1.0, math.nan) and not task.better(math.nan, 1.0)
 
 
-def test_control_c_names_the_checkpoint_and_how_to_go_on(small, fit, assert_same, tmp_path):
+def test_control_c_names_the_checkpoint_and_how_to_go_on(small, fit, fork, assert_same, tmp_path):
     alone, stopped = small("alone", optim_epochs=4), small("stopped", optim_epochs=4)
     save(stopped, tmp_path)
     read, write = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             os.dup2(write, 2)

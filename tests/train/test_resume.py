@@ -25,11 +25,11 @@ def die():
 
 
 @pytest.fixture
-def start(fit):
+def start(fit, fork):
     """Trains in a process that shares what this one has imported; returns its number."""
 
     def start(config, resume=None, prepare=lambda: None):
-        child = os.fork()
+        child = fork()
         if child == 0:
             code = 1
             try:
@@ -171,7 +171,8 @@ def workers(folder):
     found = []
     for entry in Path("/proc").glob("[0-9]*/fd/*"):
         try:
-            if folder in entry.readlink().parent.parents:  # and their parent that of the run
+            held = entry.readlink()
+            if held.name == "lock" and folder in held.parent.parents:  # and their parent that of the run
                 found.append(int(entry.parts[2]))
         except OSError:
             continue
