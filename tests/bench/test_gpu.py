@@ -51,7 +51,7 @@ def test_graphs_have_the_work_asked_for(draw, name):
     plan, work = linear.graph(draw, 10**5)
     n = plan.degree
     assert work == int((order(n) * (n + 2)).sum())
-    assert 0.7e5 < work <= 1e5
+    assert 0.6e5 < work <= 1e5
     assert int(order(n.max()) * (n.max() + 2)) <= 0.11 * work
     assert (int(n.max()) > 40) == (name == "power law"), "only there are hubs"
 
@@ -68,7 +68,8 @@ def test_linear(monkeypatch):
 def test_counting():
     found = collect(steps.counting(graphs=160, changing=2))["ER, batch 16, hidden 64"]
     changing = {f"{by} over changing batches, ms" for by in ("by Recorded,", "recorded")}
-    assert set(found) == {"eager, ms", "GIN, eager, ms", *changing}, "the CUDA graph needs a GPU"
+    captured = {"CUDA graph of one batch, ms"} if timing.ON_GPU else set()
+    assert set(found) == {"eager, ms", "GIN, eager, ms", *changing, *captured}
 
 
 def test_epochs(data_root):
@@ -122,9 +123,13 @@ def test_a_part_that_fails_leaves_the_others_alone(tmp_path, capsys):
     )
 
 
+@pytest.mark.skipif(timing.ON_GPU, reason="there is a GPU")
 def test_command_needs_a_gpu(capsys):
     assert main(["bench", "kernel", "--only", "layer"]) == 2
     assert "sees no GPU" in capsys.readouterr().err
+
+
+def test_parts_of_the_command():
     with pytest.raises(SystemExit):
         main(["bench", "kernel", "--only", "everything"])
     assert all(callable(resolve_name(place)) for place in kernel.PARTS.values())

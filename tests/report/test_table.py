@@ -117,25 +117,6 @@ def test_is_the_whole_group_worth_it(table):
     assert len(weigh(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 2, "not alike any more"
 
 
-def test_what_validation_picks_of_two_rows_is_a_row(table):
-    for column in ("er_triangles", "er_cliques"):
-        shutil.copytree(table / "pg-gnn-group" / column, table / "pg-gnn-group-shuffled" / column)
-    result = table / "pg-gnn-group-shuffled" / "er_triangles" / "seed1" / "result.json"
-    kept = json.loads(result.read_text())
-    result.write_text(json.dumps(kept | {"val": kept["val"] / 2, "test": 0.0}))
-    (table / "pg-gnn-group-shuffled" / "er_cliques" / "seed1" / "result.json").unlink()
-    write_table(find_runs(table), table / "page.html", compute=False)
-    text = (table / "page.html").read_text()
-    rows = rows_of(text)
-    assert [row[0] for row in rows[1:4]] == [
-        "PG-GNN (group)", "PG-GNN (group, shuffled)", "PG-GNN (group, better of two)"
-    ]  # fmt: skip
-    first = Run.read(table / "pg-gnn-group" / "er_triangles").figures.each[0]
-    assert rows[3][1].startswith(f"{first / 2:.3f} ± {first / 2:.3f} paper 0.019 ± 0.002")
-    assert rows[3][2] == "", "of runs that have not ended nothing is picked"
-    assert "for each seed, the training that validates better" in Page(text).text
-
-
 def test_no_difference_has_no_sign(table):
     for seed in ("seed0", "seed1"):
         result = table / "pg-gnn-group" / "er_triangles" / seed / "result.json"

@@ -5,7 +5,7 @@ import math
 import shlex
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -14,7 +14,7 @@ from pggnn.files import write_text
 from pggnn.paper.expected import Figure, published
 from pggnn.paper.tables import TABLES, cells, folder_of, runs
 from pggnn.report.comparison import count_digits, signed
-from pggnn.report.grid import arrange, pick
+from pggnn.report.grid import arrange
 from pggnn.report.runs import Run
 from pggnn.report.table import describe_departures, write_table
 from pggnn.train import log, protocol
@@ -85,12 +85,11 @@ def reproduce(
             complete |= {} if missing(config) else {key: config}
     shown = [_cell(name, key, config) for key, config in complete.items()]
     ended = {key: Run.read(config.folder) for key, config in complete.items()}
-    rules = _add_picks(name, shown, ended)
     title = TABLES[name].title + (" (a quick, smaller experiment)" if quick else "")
     stem = out / (f"{name}-quick" if quick else name)
     command = shlex.join(["pggnn", "reproduce", name, *(["--quick"] if quick else []), "--out", str(out)])
     departures = describe_departures(arrange([*ended.values()])) if ended else []
-    notes = [*TABLES[name].notes_on(row for row, _ in complete), *rules, *departures, f"Made by `{command}`."]
+    notes = [*TABLES[name].notes_on(row for row, _ in complete), *departures, f"Made by `{command}`."]
     write_text(stem.with_suffix(".md"), markdown(name, title, shown, notes))
     listed = json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False)
     write_text(stem.with_suffix(".json"), listed + "\n")
@@ -116,29 +115,6 @@ def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str
             f"| {cell.seconds_per_epoch:.2f} | {cell.machine} |"
         )
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
-
-
-def _add_picks(table: str, shown: list[Cell], ended: dict[Key, Run]) -> list[str]:
-    """Adds what validation picks of other rows, behind these, where they have the same seeds; returns what to say."""
-    notes = []
-    for row, of in TABLES[table].picks.items():
-        picked = []
-        for data in TABLES[table].columns:
-            tried = [cell for cell in shown if cell.model in of and cell.data == data]
-            if len(tried) == len(of) and all(cell.seeds == tried[0].seeds for cell in tried):
-                picked.append(_pick(table, row, tried, [ended[cell.model, data] for cell in tried]))
-        if picked:
-            behind = 1 + max(place for place, cell in enumerate(shown) if cell.model in of)
-            shown[behind:behind] = picked
-            notes.append(TABLES[table].rule(row))
-    return notes
-
-
-def _pick(table: str, row: str, tried: Sequence[Cell], ended: Sequence[Run]) -> Cell:
-    best = pick(ended)
-    command = shlex.join(["pggnn", "reproduce", table, "--only", *(cell.model for cell in tried)])
-    of_best = replace(tried[0], mean=best.mean, std=best.std, each=best.each, epochs=best.epochs)
-    return replace(of_best, model=row, command=command)
 
 
 def _cell(table: str, key: Key, config: Config) -> Cell:

@@ -1,7 +1,7 @@
 """The paper's tables of results as sets of runs: which model with which options on which data."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pggnn.train.choice import Key, Options, choose, slug
@@ -40,13 +40,6 @@ class Table:
     quick_columns: tuple[str, ...] | None = None
     """The columns that are quick; by default all."""
     notes: tuple[str, ...] = ()
-    picks: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Rows without runs of their own: for each seed the training that validates best, of several rows' whose figures
-    are errors."""
-
-    def rule(self, row: str) -> str:
-        """How one of the :attr:`picks` comes about."""
-        return f"{row}: of {' and '.join(self.picks[row])}, for each seed, the training that validates better."
 
     def notes_on(self, rows: Iterable[str]) -> list[str]:
         """What is said below a table with these rows; some may be others' own."""
@@ -139,7 +132,6 @@ TABLES: dict[str, Table] = {
         COUNTING_QUICK,
         None,
         ("Published graphs and splits; test at the best validation epoch; each epoch is ⌈N/batch⌉ draws.",),
-        {"PG-GNN (group, better of two)": ("PG-GNN (group)", "PG-GNN (group, shuffled)")},
     ),
     "table3": Table(
         "Graph classification on TUDataset: accuracy",

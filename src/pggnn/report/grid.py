@@ -1,7 +1,6 @@
 """Many runs as one table: models in rows, data sets in columns, as the paper has them where it does."""
 
 import os
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -14,7 +13,6 @@ from pggnn.report.runs import Run
 from pggnn.train.choice import Key, slug
 from pggnn.train.config import Config, difference
 from pggnn.train.folder import CIRCUMSTANCES
-from pggnn.train.protocol import Summary
 
 
 @dataclass(frozen=True)
@@ -71,19 +69,6 @@ class Grid:
                 text if len(labels) == every else f"{text} ({', '.join(labels)})" for text, labels in where.items()
             ]
         return found
-
-
-def pick(tried: Sequence[Run]) -> Summary:
-    """Figures of the training that validates best of each seed: that with the least error, of runs that have ended and
-    have the same seeds."""
-    each, epochs = [], []
-    for seed, members in enumerate(zip(*(run.logs for run in tried), strict=True)):
-        errors = [run.results[member]["val"] for run, member in zip(tried, members, strict=True)]
-        best = tried[errors.index(min(errors))].figures
-        assert best is not None
-        each.append(best.each[seed])
-        epochs.append(best.epochs[seed])
-    return Summary(tried[0].metric, statistics.fmean(each), statistics.pstdev(each), each, epochs)
 
 
 @cache

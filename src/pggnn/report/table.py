@@ -10,7 +10,7 @@ from pggnn.paper.tables import TABLES
 from pggnn.report import predictions
 from pggnn.report.comparison import count_digits, signed
 from pggnn.report.curves import draw_rivals
-from pggnn.report.grid import Column, Grid, arrange, pick
+from pggnn.report.grid import Column, Grid, arrange
 from pggnn.report.page import list_epochs, render, show_answers
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
@@ -38,7 +38,7 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
               for one in grid.columns]  # fmt: skip
     cut = [run for *_, run in grid.runs if not run.complete]
     rows = [{"name": row, "cells": [_cell(grid, row, one) for one in grid.columns]} for row in grid.rows]
-    rules, notes = _add_picks(grid, rows), TABLES[grid.name].notes_on(grid.rows) if grid.name else []
+    notes = TABLES[grid.name].notes_on(grid.rows) if grid.name else []
     details = [_detail(row, label, run) for row, label, run in grid.runs]
     over = {one["over"] for one in details}
     render(
@@ -47,7 +47,7 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
         spread=any(run.figures and len(run.figures.each) > 1 for *_, run in grid.runs),
         unfinished=f"{len(cut)} of {len(grid.runs)} runs have not ended: their figures are those so far." * bool(cut),
         columns=[{"label": one.label, "unit": _unit(one)} for one in grid.columns], better=_better(grid),
-        rows=rows, published=_published(grid), notes=[*notes, *rules],
+        rows=rows, published=_published(grid), notes=notes,
         warnings=describe_departures(grid),
         worth=weigh(grid), curves=[one for one in curves if one[-1]], answers=answers,
         drawn=any(one["form"] == "" for one in answers), protocols=_protocols(grid, known),
@@ -98,23 +98,6 @@ def _show(column: Column, model: str | None, ours: Summary | None) -> dict[str, 
         shown["difference"] = signed(difference, digits).replace("-", "−")
         shown["tone"] = "" if not difference else "better" if (difference < 0) == column.lower_is_better else "worse"
     return shown
-
-
-def _add_picks(grid: Grid, rows: list[dict[str, Any]]) -> list[str]:
-    """Adds what validation picks of other rows, behind these, where they have ended with the same seeds; returns what
-    to say."""
-    said = []
-    for row, of in TABLES[grid.name].picks.items() if grid.name else ():
-        cells = []
-        for column in grid.columns:
-            tried = [run for name in of if (run := grid.rows.get(name, {}).get(column.label)) and run.complete]
-            same = len({run.config.protocol.seeds for run in tried}) == 1 and len(tried) == len(of)
-            cells.append(_show(column, grid.model(of[0]), pick(tried)) if same else {"state": ""})
-        if any("figure" in cell for cell in cells):
-            behind = 1 + max(place for place, one in enumerate(rows) if one["name"] in of)
-            rows.insert(behind, {"name": row, "cells": cells})
-            said.append(TABLES[grid.name].rule(row))
-    return said
 
 
 def _published(grid: Grid) -> list[tuple[str, list[str]]]:
