@@ -63,6 +63,15 @@ def test_both_readouts_stand_side_by_side():
     assert PGGNN(4, 6, 2, level="node", readout="both").scores[0].in_channels == 4, "nodes are not read out"
 
 
+def test_graphs_normalised_alone_are_alone_in_training():
+    model, graphs = PGGNN(4, 6, 2, norm="graph"), (random_graph(), random_graph() + NODES)
+    x, batch = torch.randn(2 * NODES, 4), torch.arange(2).repeat_interleave(NODES)
+    both = model(x, torch.cat(graphs, dim=1), batch)
+    for number, alone in enumerate(x.split(NODES)):
+        torch.testing.assert_close(model(alone, graphs[number] - number * NODES), both[number : number + 1])
+    assert not [*model.buffers()], "there are no statistics of other batches"
+
+
 def test_properties_of_the_whole_model():
     model = PGGNN(4, 6, 2, level="node").eval().double()
     check_batch_independence(model, 4)
@@ -168,6 +177,7 @@ def test_lazy_input():
         ({"readout": "max"}, "readout must be one of 'sum', 'mean', 'both'"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"scores": "first"}, 'scores must be "all" or "last", got .first.'),
+        ({"norm": "layer"}, 'norm must be "batch" or "graph", got .layer.'),
         ({"num_layers": 0}, "at least 1, got 0 and 2"),
         ({"cell": "transformer"}, "cell must be one of"),
     ],

@@ -1,7 +1,8 @@
 import pytest
 import torch
+import torch_geometric.nn
 
-from pggnn.nn.norm import RowNorm, counting
+from pggnn.nn.norm import GraphNorm, RowNorm, counting
 from pggnn.ops import HAS_TRITON
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -45,3 +46,22 @@ def test_statistics_move_as_those_of_pytorch(momentum):
             torch.testing.assert_close(ours(x), theirs(x))
     for name, buffer in theirs.named_buffers():
         torch.testing.assert_close(ours.get_buffer(name), buffer)
+
+
+@pytest.mark.parametrize("batch", [None, [0, 0, 0, 2, 2, 3]], ids=["one graph", "some, and an empty one"])
+def test_graphs_are_normalised_as_by_pyg(batch):
+    ours, theirs = GraphNorm(5).double(), torch_geometric.nn.GraphNorm(5).double()
+    for weight in ours.parameters():
+        torch.nn.init.normal_(weight)
+    theirs.load_state_dict(ours.state_dict())
+    x = torch.randn(6, 5, dtype=torch.double, requires_grad=True)
+    graphs = (None, None) if batch is None else (torch.tensor(batch), 5)
+    outcomes = []
+    for norm in (ours, theirs):
+        out = norm(x, *graphs)
+        outcomes.append([out, *torch.autograd.grad(out.sin().sum(), [x, *norm.parameters()])])
+    for mine, other in zip(*outcomes, strict=True):
+        torch.testing.assert_close(mine, other)
+    half = ours.float()(x.bfloat16(), *graphs)
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.double(), outcomes[0][0], rtol=0.05, atol=0.05)

@@ -34,11 +34,17 @@ def test_room_holds_what_is_nowhere_larger():
 
 
 @pytest.mark.parametrize(
-    ("level", "degrees"), [("node", (0, 1, 2, 4, 3)), ("graph", (0, 1, 2, 4, 3)), ("graph", (0, 0))]
+    ("level", "degrees", "norm"),
+    [
+        ("node", (0, 1, 2, 4, 3), "batch"),
+        ("graph", (0, 1, 2, 4, 3), "batch"),
+        ("graph", (0, 0), "batch"),
+        ("graph", (0, 1, 2, 4, 3), "graph"),
+    ],
 )
-def test_filled_up_batches_are_the_batches(level, degrees):
+def test_filled_up_batches_are_the_batches(level, degrees, norm):
     """Answers, gradients and batch statistics, where the batch before has left what is not finite."""
-    network = PGGNN(3, 5, 2, 2, level, edge_dim=2, backend="triton").to(DEVICE)
+    network = PGGNN(3, 5, 2, 2, level, edge_dim=2, norm=norm, backend="triton").to(DEVICE)
     plan, graphs = plan_of(degrees).to(DEVICE), 2
     nodes = len(degrees)
     batch = (torch.arange(nodes, device=DEVICE) * graphs).div(nodes, rounding_mode="floor")

@@ -164,6 +164,7 @@ EVERY = [
     *({"name": "rp", "beside": beside} for beside in ("rows", "nothing")),
     {"name": "sage", "replace": True},
     {"committee": 2},
+    {"norm": "graph"},
 ]
 
 

@@ -4,14 +4,14 @@ from abc import abstractmethod
 
 import torch
 
-from pggnn.nn.model import Level, Network, Readout, Scores
+from pggnn.nn.model import Level, Network, Norm, Readout, Scores
 
 
 class Rival(Network):
     """A network of equal layers, :meth:`layer`, in the frame of :class:`~pggnn.PGGNN`.
 
     Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, scores: As
+        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, scores, norm: As
             in :class:`~pggnn.PGGNN`.
         edge_dim: Size of the edge features; None to leave them out, as most rivals must.
     """
@@ -31,6 +31,7 @@ class Rival(Network):
         flow: str = "source_to_target",
         edge_dim: int | None = None,
         scores: Scores = "all",
+        norm: Norm = "batch",
     ) -> None:
         if edge_dim is not None and not self.reads_edges:
             raise ValueError(
@@ -39,7 +40,7 @@ class Rival(Network):
             )
         widths = [in_channels, *[hidden_channels] * num_layers]
         convs = [self.layer(width, hidden_channels, edge_dim) for width in widths[:-1]]
-        super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores)
+        super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores, norm)
 
     @abstractmethod
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:

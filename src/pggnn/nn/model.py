@@ -12,7 +12,7 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
-from pggnn.nn.norm import RowNorm, counting
+from pggnn.nn.norm import GraphNorm, RowNorm, counting
 from pggnn.nn.readout import READOUTS, check_batch, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.ops.operator import without_autocast
@@ -21,13 +21,14 @@ from pggnn.plan import Plan
 Level = Literal["graph", "node"]
 Readout = Literal["sum", "mean", "both"]
 Scores = Literal["all", "last"]
+Norm = Literal["batch", "graph"]
 AGGREGATIONS: dict[str, type[SequenceConv]] = {
     "arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "trios": TrioConv, "chain": ChainConv,
 }  # fmt: skip
 
 
 class Network(torch.nn.Module):
-    r"""Aggregations, each with batch normalisation and ReLU, and a score from every layer, the input included (Eq. 5).
+    r"""Aggregations, each with normalisation and ReLU, and a score from every layer, the input included (Eq. 5).
 
     The base of :class:`PGGNN` and of the models it is compared with, which differ in their aggregations.
 
@@ -40,6 +41,7 @@ class Network(torch.nn.Module):
         dropout: Dropout on the scores of each layer.
         flow: Which side of an edge is the neighbour, where plans are built here.
         scores: ``"all"`` for a score from every layer, ``"last"`` for one from the last alone.
+        norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Network(torch.nn.Module):
         dropout: float = 0.0,
         flow: str = "source_to_target",
         scores: Scores = "all",
+        norm: Norm = "batch",
     ) -> None:
         super().__init__()
         if len(convs) < 1 or out_channels < 1:
@@ -62,13 +65,14 @@ class Network(torch.nn.Module):
             raise ValueError(f"readout must be one of {', '.join(map(repr, READOUTS))}, got {readout!r}")
         if scores not in ("all", "last"):
             raise ValueError(f'scores must be "all" or "last", got {scores!r}')
+        if norm not in ("batch", "graph"):
+            raise ValueError(f'norm must be "batch" or "graph", got {norm!r}')
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
         self.level, self.readout, self.dropout, self.flow = level, readout, dropout, flow
         self.convs = torch.nn.ModuleList(convs)
-        self.norms = torch.nn.ModuleList(BatchNorm(width, allow_single_element=True) for width in widths[1:])
-        for norm, width in zip(self.norms, widths[1:], strict=True):
-            norm.module = RowNorm(width)
+        self.norm = norm
+        self.norms = torch.nn.ModuleList(GraphNorm(w) if norm == "graph" else _batch_norm(w) for w in widths[1:])
         readouts = 2 if level == "graph" and readout == "both" else 1
         self.scores = torch.nn.ModuleList(
             Linear(
@@ -105,10 +109,10 @@ class Network(torch.nn.Module):
         """
         check_batch(batch, x)
         plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
-        states = [x]
+        states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
         with counting(self, real):
             for conv, norm in zip(self.convs, self.norms, strict=True):
-                states.append(norm(conv(states[-1], plan, edge_attr)).relu())
+                states.append(norm(conv(states[-1], plan, edge_attr), *graphs).relu())
         with without_autocast(x):  # scores are differences of large sums, which 16 bits have too few digits for
             dtype = next(self.scores[-1].parameters()).dtype
             states = [state.to(dtype) for state in states[-len(self.scores) :]]
@@ -124,6 +128,13 @@ class Network(torch.nn.Module):
             for other in others:
                 total = total + other
         return total
+
+
+def _batch_norm(width: int) -> BatchNorm:
+    """PyG's, of the rows that count."""
+    norm = BatchNorm(width, allow_single_element=True)
+    norm.module = RowNorm(width)
+    return norm
 
 
 class PGGNN(Network):
@@ -148,6 +159,7 @@ class PGGNN(Network):
         aggregation: ``"arrangements"`` for :class:`PGConv`, or one of the paper's variants: ``"pairs"``,
             ``"triplets"``, ``"chain"``; or ``"trios"``.
         scores: ``"all"`` for the sum over all layers above, ``"last"`` for its last term alone.
+        norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph.
         relabellings: For features that are rows of the adjacency matrix: label the nodes of each graph afresh in each
             training step, so that their columns change places, and score by the mean over so many other labels. Nothing
             that depends on the labels is then learnt by heart. 0 leaves them as they are.
@@ -175,6 +187,7 @@ class PGGNN(Network):
         flow: str = "source_to_target",
         aggregation: str = "arrangements",
         scores: Scores = "all",
+        norm: Norm = "batch",
         relabellings: int = 0,
         renumberings: int = 0,
         **kwargs: Any,
@@ -188,7 +201,7 @@ class PGGNN(Network):
         layer: Any = AGGREGATIONS[aggregation]
         widths = [in_channels, *[hidden_channels] * num_layers]
         convs = [layer(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs) for width in widths[:-1]]
-        super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores)
+        super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores, norm)
         self.relabellings, self.renumberings = relabellings, renumberings
 
     def forward(

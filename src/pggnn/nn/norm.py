@@ -1,12 +1,14 @@
-"""Batch normalisation over some of the rows, here and in other processes."""
+"""Normalisation: over the nodes of a batch, some of them, here and in other processes; or over those of each graph."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
+import torch_geometric.nn.norm
 from torch import Tensor
 from torch_geometric.typing import OptTensor
 
+from pggnn.nn.readout import read_out
 from pggnn.ops import HAS_TRITON
 
 
@@ -59,6 +61,22 @@ class RowNorm(torch.nn.BatchNorm1d):
 
     def _total(self, part: Tensor) -> Tensor:
         return part if self.total is None else self.total(part)
+
+
+class GraphNorm(torch_geometric.nn.norm.GraphNorm):
+    """PyG's ``GraphNorm``, in float32 at least, with the means of :func:`~pggnn.nn.readout.read_out`."""
+
+    def forward(self, x: Tensor, batch: OptTensor = None, batch_size: int | None = None) -> Tensor:
+        """Normalises ``x`` over the nodes of each graph."""
+
+        def mean(values: Tensor) -> Tensor:
+            found = read_out(values, batch, batch_size, "mean")
+            return found if batch is None else found.index_select(0, batch)
+
+        wide = x.float() if x.dtype in (torch.half, torch.bfloat16) else x
+        centred = wide - mean(wide) * self.mean_scale
+        out = centred * torch.rsqrt(mean(centred.square()) + self.eps)
+        return (out * self.weight + self.bias).to(x.dtype)
 
 
 @contextmanager

@@ -20,6 +20,8 @@ from pggnn.train.choice import Options
 MEAN, BOTH = ("--model.readout", "mean"), ("--model.readout", "both")
 MEANS = ("--model.renumberings", "8")
 """Renumbered, and answers are means over eight numberings."""
+BY_GRAPH = ("--model.norm", "graph")
+"""Normalised over the nodes of each graph."""
 AVERAGED = ("--optim.average", "0.9")
 """Answers are those of a moving average of the weights."""
 K = ("--model.orderings", "16")
@@ -55,6 +57,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "sum and mean, batch 64": (*SINGLE, *BOTH, *LARGE),
         "sum and mean, structure": (*structure, *BOTH),
         "sum and mean, structure, batch 64": (*structure, *BOTH, *LARGE),
+        "by graph": (*SINGLE, *BY_GRAPH),
         "averaged": (*SINGLE, *AVERAGED),
         "averaged, mean": (*SINGLE, *AVERAGED, *MEAN),
         f"hidden {width}": (*SINGLE, *wide),
@@ -86,6 +89,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "more orderings": more,
         "more orderings, mean": (*more, *MEAN),
         "more orderings, sum and mean": (*more, *BOTH),
+        "more orderings, by graph": (*more, *BY_GRAPH),
         "more orderings, renumbered": (*more, *RENUMBERED),
         "more orderings, mean over them": over,
         "more orderings, mean over them, mean": (*over, *MEAN),

@@ -43,6 +43,8 @@ class ModelConfig:
     """How the nodes of a graph become one vector: their sum, their mean, or both side by side."""
     dropout: float = 0.0
     """Dropout on the scores of each layer."""
+    norm: Literal["batch", "graph"] = "batch"
+    """Normalisation after each aggregation: over the nodes of a batch, or over those of each graph (GraphNorm)."""
     scores: Literal["all", "last"] = "all"
     """Which layers contribute to the answer: all, including the input, or only the last."""
     edge_features: bool = False

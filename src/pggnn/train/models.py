@@ -75,7 +75,7 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
     network = MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
-        edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, **own,
+        edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, norm=config.norm, **own,
     )  # fmt: skip
     return network.apply(STARTS[config.init]) if config.init in STARTS else network
 
