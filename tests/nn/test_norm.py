@@ -2,10 +2,12 @@ import pytest
 import torch
 import torch_geometric.nn
 
+from pggnn.nn import readout
 from pggnn.nn.norm import GraphNorm, RowNorm, counting
 from pggnn.ops import HAS_TRITON
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+needs_triton = pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
 
 
 def outcome(x, real, kernel, monkeypatch):
@@ -23,7 +25,7 @@ def outcome(x, real, kernel, monkeypatch):
     return [out, *gradients, norm.running_mean, norm.running_var, norm.num_batches_tracked]
 
 
-@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+@needs_triton
 @pytest.mark.parametrize("dtype", [torch.float, torch.bfloat16])
 @pytest.mark.parametrize(("rows", "channels"), [(1, 1), (3, 5), (70, 16), (300, 12), (1100, 9)])
 def test_kernel_is_the_formula(rows, channels, dtype, monkeypatch):
@@ -48,20 +50,25 @@ def test_statistics_move_as_those_of_pytorch(momentum):
         torch.testing.assert_close(ours.get_buffer(name), buffer)
 
 
+@pytest.mark.parametrize("kernel", [False, pytest.param(True, marks=needs_triton)])
 @pytest.mark.parametrize("batch", [None, [0, 0, 0, 2, 2, 3]], ids=["one graph", "some, and an empty one"])
-def test_graphs_are_normalised_as_by_pyg(batch):
-    ours, theirs = GraphNorm(5).double(), torch_geometric.nn.GraphNorm(5).double()
+def test_graphs_are_normalised_as_by_pyg(batch, kernel, monkeypatch):
+    monkeypatch.setattr(readout, "_has_kernel", lambda _: kernel)
+    dtype = torch.float if kernel else torch.double
+    ours, theirs = (norm(5).to(DEVICE) for norm in (GraphNorm, torch_geometric.nn.GraphNorm))
     for weight in ours.parameters():
         torch.nn.init.normal_(weight)
     theirs.load_state_dict(ours.state_dict())
-    x = torch.randn(6, 5, dtype=torch.double, requires_grad=True)
-    graphs = (None, None) if batch is None else (torch.tensor(batch), 5)
+    x = torch.randn(6, 5, device=DEVICE)
+    graphs = (None, None) if batch is None else (torch.tensor(batch, device=DEVICE), 5)
     outcomes = []
-    for norm in (ours, theirs):
-        out = norm(x, *graphs)
-        outcomes.append([out, *torch.autograd.grad(out.sin().sum(), [x, *norm.parameters()])])
-    for mine, other in zip(*outcomes, strict=True):
-        torch.testing.assert_close(mine, other)
+    for norm, kind in ((ours, dtype), (theirs, torch.double)):
+        leaf = x.to(kind).requires_grad_()
+        out = norm.to(kind)(leaf, *graphs)
+        outcomes.append([out, *torch.autograd.grad(out.sin().sum(), [leaf, *norm.parameters()])])
+    for mine, exact in zip(*outcomes, strict=True):
+        assert mine.dtype == dtype
+        torch.testing.assert_close(mine.double(), exact, rtol=1e-4, atol=1e-4)
     half = ours.float()(x.bfloat16(), *graphs)
     assert half.dtype == torch.bfloat16
-    torch.testing.assert_close(half.double(), outcomes[0][0], rtol=0.05, atol=0.05)
+    torch.testing.assert_close(half.double(), outcomes[0][0].double(), rtol=0.05, atol=0.05)

@@ -34,6 +34,18 @@ def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Ten
     return (torch.cat([total, mean], dim=1) if readout == "both" else mean).to(x.dtype)
 
 
+def hand_out(pooled: Tensor, batch: OptTensor) -> Tensor:
+    """For each node its graph's row, or the one that there is; gradients are repeatable at no cost as well."""
+    if batch is None:
+        return pooled
+    if not _has_kernel(pooled):
+        return pooled.index_select(0, batch)
+    from pggnn.ops.fused_sum import RowSpread
+
+    out: Tensor = RowSpread.apply(pooled, batch)
+    return out
+
+
 def check_batch(batch: OptTensor, x: Tensor) -> None:
     """Refuses a batch vector that is not one of these nodes. What is in it stays unseen: a GPU would have to wait."""
     if batch is not None and batch.shape != x.shape[:1]:

@@ -32,6 +32,20 @@ class RowSum(torch.autograd.Function):
         return d_out.index_select(0, *ctx.saved_tensors), None, None
 
 
+class RowSpread(torch.autograd.Function):
+    """``out[k]`` is ``values[number[k]]``: the other way round, with gradients that are the sums."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, number: Tensor) -> Tensor:
+        ctx.save_for_backward(number)
+        ctx.count = values.size(0)
+        return values.index_select(0, number)
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        return RowSum.apply(d_out, *ctx.saved_tensors, ctx.count), None
+
+
 def readers(number: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The rows that have each number, number by number, and where those of each begin."""
     by_number, rows = torch.sort(number, stable=True)
