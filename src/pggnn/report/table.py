@@ -16,7 +16,7 @@ from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
 from pggnn.report.runs import Run, as_seconds
 from pggnn.report.worth import weigh
-from pggnn.train.protocol import Summary, figure
+from pggnn.train.protocol import figure
 
 WIDE_CLASSES = 4
 """Classes from which on a confusion matrix takes the whole width."""
@@ -77,19 +77,12 @@ def _better(grid: Grid) -> str:
 def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
     """A run's figure beside the paper's."""
     run = grid.rows[row].get(column.label)
-    shown = _show(column, grid.model(row), run.figures if run else None)
+    table, theirs = column.published
+    digits, paper = count_digits(table, column.metric), theirs.get(grid.model(row) or "")
+    shown: dict[str, Any] = {"state": "", "paper": figure(paper.mean, paper.std, digits) if paper else ""}
     if run is None or run.figures is None:
         return shown | {"state": "not run" if run is None else "no figure yet"}
-    return shown if run.complete else shown | {"state": "so far", "tone": "unfinished"}
-
-
-def _show(column: Column, model: str | None, ours: Summary | None) -> dict[str, Any]:
-    """A figure of ours, if there is one, beside the paper's of that model."""
-    table, theirs = column.published
-    digits, paper = count_digits(table, column.metric), theirs.get(model or "")
-    shown: dict[str, Any] = {"state": "", "paper": figure(paper.mean, paper.std, digits) if paper else ""}
-    if ours is None:
-        return shown
+    ours = run.figures
     mean = ours.mean * column.scale
     shown["figure"] = f"{mean:.{digits}f}"
     shown["spread"] = f"{ours.std * column.scale:.{digits}f}" if len(ours.each) > 1 else ""
@@ -97,7 +90,7 @@ def _show(column: Column, model: str | None, ours: Summary | None) -> dict[str, 
         difference = round(mean - paper.mean, digits)
         shown["difference"] = signed(difference, digits).replace("-", "−")
         shown["tone"] = "" if not difference else "better" if (difference < 0) == column.lower_is_better else "worse"
-    return shown
+    return shown if run.complete else shown | {"state": "so far", "tone": "unfinished"}
 
 
 def _published(grid: Grid) -> list[tuple[str, list[str]]]:
