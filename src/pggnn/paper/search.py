@@ -62,6 +62,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "averaged": (*SINGLE, *AVERAGED),
         "averaged, mean": (*SINGLE, *AVERAGED, *MEAN),
         "averaged, decay 0.9": (*SINGLE, *AVERAGED, *LATE),
+        "averaged, decay 0.9, mean": (*SINGLE, *AVERAGED, *LATE, *MEAN),
         "sum and mean, averaged, decay 0.9": (*SINGLE, *BOTH, *AVERAGED, *LATE),
         "sum and mean, averaged 0.97, decay 0.9": (*SINGLE, *BOTH, "--optim.average", "0.97", *LATE),
         f"sum and mean, averaged, decay 0.9, hidden {width}": (*SINGLE, *BOTH, *AVERAGED, *LATE, *wide),
