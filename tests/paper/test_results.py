@@ -108,6 +108,11 @@ def test_no_training_is_started_without_time_for_an_epoch(tmp_path, monkeypatch,
     monkeypatch.setattr(log, "read", lambda folder: [{**record, "seconds": 1e4} for record in read(folder)])
     reproduce("table2", tmp_path, True, [0, 2], ONLY, 1, more, Console(quiet=True), time.time() + 300)
     assert [folder.name for folder in tmp_path.glob("**/gcn/**/seed*")] == ["seed0"]
+    begun = list(tmp_path.glob("**/config.yaml"))
+    with open(tmp_path / "said", "w") as said:
+        reproduce("table2", tmp_path, True, None, ["er triangles"], 1, more, Console(file=said), time.time())
+    assert list(tmp_path.glob("**/config.yaml")) == begun, "the other rows have no folders"
+    assert "GIN on ER triangles: 1 of 1" in (tmp_path / "said").read_text(), "but are still to do"
 
 
 @pytest.mark.parametrize("table", ["ablation", "gcn", "graphsage", "rp"])

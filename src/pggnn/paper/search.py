@@ -81,6 +81,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "cosine": (*SINGLE, *COSINE),
         "faster": (*SINGLE, "--optim.lr", "0.005"),
         "decay 0.9": (*SINGLE, *LATE),
+        "sum and mean, decay 0.9": (*SINGLE, *BOTH, *LATE),
         "mean, decay 0.9": (*mean, *LATE),
         "GRU": (*SINGLE, "--model.cell", "gru"),
         "batch 64": (*SINGLE, *LARGE),
@@ -108,6 +109,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "mean, committee": (*mean, *COMMITTEE),
         f"dropout {dropout:g}, committee": (*SINGLE, *dropped, *COMMITTEE),
         "more orderings, committee": (*more, *COMMITTEE),
+        "sum and mean, averaged, decay 0.9, committee": (*SINGLE, *BOTH, *AVERAGED, *LATE, *COMMITTEE),
     }
 
 

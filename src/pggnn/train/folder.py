@@ -90,6 +90,13 @@ def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
         raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
 
 
+def discard_unbegun(folder: Path) -> None:
+    """Takes back what :func:`prepare` wrote where no training has begun since; the folder goes with the claim on it."""
+    if not any(one.is_dir() for one in folder.iterdir()):
+        for name in (FILE, SCHEMA, GRAPHS, ENVIRONMENT):
+            (folder / name).unlink(missing_ok=True)
+
+
 def describe_graphs(config: Config, graphs: Graphs) -> dict[str, Any]:
     """By what the graphs of a run are known again. Walks are computed, and not the same to the last bit everywhere."""
     return {"graphs": len(graphs), "sha256": graphs.fingerprint(*(["node.x"] if config.data.walks else []))}

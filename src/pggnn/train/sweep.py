@@ -12,7 +12,7 @@ from pggnn.data.graphs import Graphs
 from pggnn.train import log
 from pggnn.train.choice import Key, Options
 from pggnn.train.config import FILE, Config, difference
-from pggnn.train.folder import CIRCUMSTANCES, claimed, is_done, missing, prepare
+from pggnn.train.folder import CIRCUMSTANCES, claimed, discard_unbegun, is_done, missing, prepare
 from pggnn.train.options import load
 from pggnn.train.progress import Bars
 from pggnn.train.protocol import Member, members
@@ -64,6 +64,7 @@ def train_missing(
             check(config, graphs)
             held.enter_context(claimed(config.folder))
             prepare(config, graphs, "last" if (config.folder / FILE).exists() else None)
+            held.callback(discard_unbegun, config.folder)
         todo = _missing(configs)
         if todo:
             console.print(f"{name}: {_count(todo)} to do, {jobs} at once")
