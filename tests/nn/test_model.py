@@ -63,6 +63,15 @@ def test_both_readouts_stand_side_by_side():
     assert PGGNN(4, 6, 2, level="node", readout="both").scores[0].in_channels == 4, "nodes are not read out"
 
 
+def test_a_sum_on_a_logarithmic_scale_stands_beside_the_mean():
+    model = PGGNN(4, 6, 2, num_layers=1, readout="log").eval()
+    x, edge_index, batch = torch.randn(NODES, 4), random_graph(), torch.arange(NODES) // (NODES // 2 + 1)
+    states = x, model.norms[0](model.convs[0](x, edge_index)).relu()
+    pooled = [torch.cat([global_add_pool(h, batch).asinh(), global_mean_pool(h, batch)], dim=1) for h in states]
+    expected = model.scores[0](pooled[0]) + model.scores[1](pooled[1])
+    torch.testing.assert_close(model(x, edge_index, batch), expected)
+
+
 def test_graphs_normalised_alone_are_alone_in_training():
     model, graphs = PGGNN(4, 6, 2, norm="graph"), (random_graph(), random_graph() + NODES)
     x, batch = torch.randn(2 * NODES, 4), torch.arange(2).repeat_interleave(NODES)
@@ -174,7 +183,7 @@ def test_lazy_input():
     ("kwargs", "message"),
     [
         ({"level": "edge"}, "level must be"),
-        ({"readout": "max"}, "readout must be one of 'sum', 'mean', 'both'"),
+        ({"readout": "max"}, "readout must be one of 'sum', 'mean', 'both', 'log'"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"scores": "first"}, 'scores must be "all" or "last", got .first.'),
         ({"norm": "layer"}, 'norm must be "batch" or "graph", got .layer.'),

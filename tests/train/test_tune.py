@@ -116,7 +116,16 @@ def test_candidates_are_those_of_the_docs_unless_the_options_say_so_already():
     )  # fmt: skip
     second = changes(Config(*settled, OptimConfig(average=0.5)), schema)
     assert named | {"as given"} == first.keys() | second.keys()
-    assert second.keys() == {"as given", "whole group", "sum", "sum and mean", "twice as wide", "cosine", "GIN"}
+    assert second.keys() == {
+        "as given",
+        "whole group",
+        "sum",
+        "sum and mean",
+        "log of sum",
+        "twice as wide",
+        "cosine",
+        "GIN",
+    }
     assert {"mean", "edge features"}.isdisjoint(changes(Config(DataConfig("mine.jsonl")), Schema("node", "regression")))
 
 

@@ -13,13 +13,13 @@ from torch_geometric.typing import OptTensor
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import GraphNorm, RowNorm, counting
-from pggnn.nn.readout import READOUTS, check_batch, read_out
+from pggnn.nn.readout import READOUTS, SIDE_BY_SIDE, check_batch, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.ops.operator import without_autocast
 from pggnn.plan import Plan
 
 Level = Literal["graph", "node"]
-Readout = Literal["sum", "mean", "both"]
+Readout = Literal["sum", "mean", "both", "log"]
 Scores = Literal["all", "last"]
 Norm = Literal["batch", "graph"]
 AGGREGATIONS: dict[str, type[SequenceConv]] = {
@@ -37,7 +37,8 @@ class Network(torch.nn.Module):
         widths: Size of the features before each aggregation and after the last.
         out_channels: Number of scores: classes, or targets of a regression.
         level: ``"graph"`` for a score per graph, ``"node"`` for one per node.
-        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side; ``"log"`` is both, with
+            the sum on a logarithmic scale (asinh).
         dropout: Dropout on the scores of each layer.
         flow: Which side of an edge is the neighbour, where plans are built here.
         scores: ``"all"`` for a score from every layer, ``"last"`` for one from the last alone.
@@ -73,7 +74,7 @@ class Network(torch.nn.Module):
         self.convs = torch.nn.ModuleList(convs)
         self.norm = norm
         self.norms = torch.nn.ModuleList(GraphNorm(w) if norm == "graph" else _batch_norm(w) for w in widths[1:])
-        readouts = 2 if level == "graph" and readout == "both" else 1
+        readouts = 2 if level == "graph" and readout in SIDE_BY_SIDE else 1
         self.scores = torch.nn.ModuleList(
             Linear(
                 readouts * width if width > 0 else -1,
@@ -152,7 +153,8 @@ class PGGNN(Network):
         out_channels: Number of scores: classes, or targets of a regression.
         num_layers: Number of aggregations K. The paper counts the input as a layer too: its 5 layers are ``4`` here.
         level: ``"graph"`` for a score per graph, ``"node"`` for one per node.
-        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side; ``"log"`` is both, with
+            the sum on a logarithmic scale (asinh).
         dropout: Dropout on the scores of each layer.
         rnn_layers: Stacked layers of each RNN.
         flow: ``"source_to_target"`` (the sources of incoming edges are the neighbours) or ``"target_to_source"``.

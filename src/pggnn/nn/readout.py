@@ -7,31 +7,37 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.ops import HAS_TRITON
 
-READOUTS = ("sum", "mean", "both")
+READOUTS = ("sum", "mean", "both", "log")
+SIDE_BY_SIDE = ("both", "log")
+"""Those that have a sum and a mean of each column."""
 
 
 def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Tensor:
-    """The sum or mean over the nodes of each graph, or the one before the other: PyG's, but on a GPU with sums that are
-    repeatable at no cost, where PyTorch's own add the nodes of a graph one by one.
+    """One row for each graph: PyG's sum and mean over its nodes, but on a GPU with sums that are repeatable at no cost,
+    where PyTorch's own add the nodes of a graph one by one.
 
     Args:
         x: ``[N, C]``.
         batch: ``[N]`` graph of each node; one graph by default.
         size: Number of graphs, where it is known.
-        readout: One of :data:`READOUTS`; ``"both"`` has twice the columns, the sums and then the means.
+        readout: One of :data:`READOUTS`; ``"both"`` has twice the columns, the sums and then the means, and ``"log"``
+            the sums on a scale that is logarithmic but near 0 (asinh), and then the means.
     """
     if batch is None or size is None or not _has_kernel(x):
         pools = [pool for pool, other in ((global_add_pool, "mean"), (global_mean_pool, "sum")) if readout != other]
         pooled = [pool(x, batch, size) for pool in pools]
-        return torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]
-    from pggnn.ops.fused_sum import RowSum
+    else:
+        from pggnn.ops.fused_sum import RowSum
 
-    if readout == "sum":
-        return RowSum.apply(x, batch, size)
-    counted = torch.cat([x, x.new_ones(x.size(0), 1, dtype=torch.float)], dim=1)
-    total, nodes = RowSum.apply(counted, batch, size).split([x.size(1), 1], dim=1)
-    mean = total / nodes.clamp(min=1)
-    return (torch.cat([total, mean], dim=1) if readout == "both" else mean).to(x.dtype)
+        if readout == "sum":
+            return RowSum.apply(x, batch, size)
+        counted = torch.cat([x, x.new_ones(x.size(0), 1, dtype=torch.float)], dim=1)
+        total, nodes = RowSum.apply(counted, batch, size).split([x.size(1), 1], dim=1)
+        mean = total / nodes.clamp(min=1)
+        pooled = [total, mean] if readout in SIDE_BY_SIDE else [mean]
+    if readout == "log":
+        pooled[0] = pooled[0].asinh()
+    return torch.cat(pooled, dim=1).to(x.dtype)
 
 
 def hand_out(pooled: Tensor, batch: OptTensor) -> Tensor:

@@ -17,7 +17,7 @@ from pggnn.paper.tables import BONDS, COMMITTEE, GROUP, NESTED, RENUMBERED, SHUF
 from pggnn.train.candidates import Candidate, Search, rank, write, write_config
 from pggnn.train.choice import Options
 
-MEAN, BOTH = ("--model.readout", "mean"), ("--model.readout", "both")
+MEAN, BOTH, LOG = (("--model.readout", readout) for readout in ("mean", "both", "log"))
 MEANS = ("--model.renumberings", "8")
 """Renumbered, and answers are means over eight numberings."""
 BY_GRAPH = ("--model.norm", "graph")
@@ -57,6 +57,10 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "sum and mean, batch 64": (*SINGLE, *BOTH, *LARGE),
         "sum and mean, structure": (*structure, *BOTH),
         "sum and mean, structure, batch 64": (*structure, *BOTH, *LARGE),
+        "log": (*SINGLE, *LOG),
+        "log, averaged, decay 0.9": (*SINGLE, *LOG, *AVERAGED, *LATE),
+        f"log, dropout {dropout:g}": (*SINGLE, *LOG, *dropped),
+        f"log, hidden {width}": (*SINGLE, *LOG, *wide),
         "by graph": (*SINGLE, *BY_GRAPH),
         "sum and mean, by graph": (*SINGLE, *BOTH, *BY_GRAPH),
         "averaged": (*SINGLE, *AVERAGED),
@@ -96,6 +100,8 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
         "more orderings": more,
         "more orderings, mean": (*more, *MEAN),
         "more orderings, sum and mean": (*more, *BOTH),
+        "more orderings, log": (*more, *LOG),
+        "more orderings, log, averaged, decay 0.9": (*more, *LOG, *AVERAGED, *LATE),
         "more orderings, sum and mean, averaged, decay 0.9": (*more, *BOTH, *AVERAGED, *LATE),
         "more orderings, by graph": (*more, *BY_GRAPH),
         "more orderings, renumbered": (*more, *RENUMBERED),

@@ -39,8 +39,9 @@ class ModelConfig:
     """Width of the hidden layers."""
     layers: int = 4
     """Aggregations. The paper counts the input too: its 5 layers are 4 here."""
-    readout: Literal["sum", "mean", "both"] = "sum"
-    """How the nodes of a graph become one vector: their sum, their mean, or both side by side."""
+    readout: Literal["sum", "mean", "both", "log"] = "sum"
+    """How the nodes of a graph become one vector: their sum, their mean, both side by side, or both with the sum on a
+    logarithmic scale."""
     dropout: float = 0.0
     """Dropout on the scores of each layer."""
     norm: Literal["batch", "graph"] = "batch"

@@ -84,6 +84,7 @@ def changes(config: Config, schema: Schema) -> dict[str, Options]:
         "mean over orderings": ("--model.reduce", "mean") if summed else None,
         "sum" if mean else "mean": ("--model.readout", "sum" if mean else "mean") if schema.level == "graph" else None,
         "sum and mean": ("--model.readout", "both") if schema.level == "graph" and model.readout != "both" else None,
+        "log of sum": ("--model.readout", "log") if schema.level == "graph" and model.readout != "log" else None,
         "normalised by graph": ("--model.norm", "graph") if schema.level == "graph" and model.norm != "graph" else None,
         "dropout": ("--model.dropout", "0.5") if model.dropout == 0 else None,
         "twice as wide": ("--model.hidden", str(2 * model.hidden)),
