@@ -28,8 +28,12 @@ OTHER = ("--model.name", "gin")
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory, trainings_in_this_process):
-    """Two changes that must help, as nearly nothing is learnt without them; and a folder where they were tried."""
-    tried = {"as given": (), "faster": ("--optim.lr", "0.03"), "longer": ("--optim.epochs", "12"), "GIN": OTHER}
+    """Changes that must help, as nearly nothing is learnt without them, two of them to one option; and a folder where
+    they were tried."""
+    tried = {
+        "as given": (), "faster": ("--optim.lr", "0.03"), "longer": ("--optim.epochs", "12"),
+        "a bit longer": ("--optim.epochs", "3"), "GIN": OTHER,
+    }  # fmt: skip
     out = tmp_path_factory.mktemp("tuned")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "changes", lambda *_: dict(tried))
@@ -47,8 +51,9 @@ def test_no_test_figure_is_shown(tuned):
 def test_what_helped_is_tried_together_and_validation_decides(tuned):
     ranked, out = tuned
     found = {one.name: one for one in ranked}
-    assert found.keys() == {"as given", "faster", "longer", "GIN", "faster + longer"}
+    assert found.keys() == {"as given", "faster", "longer", "a bit longer", "GIN", "faster + longer"}
     assert [one.mean for one in ranked] == sorted(one.mean for one in ranked), "an error: less is better"
+    assert found["a bit longer"].mean < found["as given"].mean, "it helps, but not as much"
     assert found["faster + longer"].options == ("--optim.lr", "0.03", "--optim.epochs", "12")
     for one in ranked:
         (folder,) = out.glob(f"{one.name.lower().replace(' + ', '-').replace(' ', '-')}/seed0")

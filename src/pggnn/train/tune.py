@@ -56,6 +56,9 @@ def tune(
     ranked = rank("tune", {data: search}, out, only, jobs, (), console, until)
     found = {one.name: one.loss for one in ranked}
     helped = [one for one in tried if one != CONTROL and found.get(one, math.inf) < found.get(GIVEN, -math.inf)]
+    helped = [
+        one for one in helped if not any(found[other] < found[one] for other in helped if _clash(tried, one, other))
+    ]
     if len(helped) > 1 and found.keys() == tried.keys():
         together = " + ".join(helped)
         every = tuple(option for one in helped for option in tried[one])
@@ -66,6 +69,11 @@ def tune(
         command = shlex.join(["pggnn", "tune", *options])
         write_config(ranked[0], search, len(ranked), command, out / BEST)
     return ranked, out
+
+
+def _clash(tried: dict[str, Options], one: str, other: str) -> bool:
+    """Whether two candidates set the same option: together, only the better of them is tried."""
+    return not {word for word in tried[one] if word.startswith("--")}.isdisjoint(tried[other])
 
 
 def changes(config: Config, schema: Schema) -> dict[str, Options]:
