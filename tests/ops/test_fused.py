@@ -115,6 +115,26 @@ def test_wide_layers_in_reduced_precision(cell, hidden, monkeypatch):
         assert_matches_reference(*case, torch.half, (3, 0), backend="triton", hidden=hidden, tolerance=0.01)
 
 
+@pytest.mark.parametrize(("cell", "hidden", "form"), [("lstm", 4, "ring"), ("gru", 4, "chain"), ("lstm", 65, "trio")])
+def test_more_centres_than_rows(cell, hidden, form, monkeypatch):
+    """Where centres are not read there are no rows of theirs: what lies beyond those of the neighbours is not read."""
+
+    def before_what_is_not_a_number(self, rows, width, dtype=None):
+        return self.gates.new_full((rows + 64, width * self.width), torch.nan, dtype=dtype or self.dtype)[:rows]
+
+    monkeypatch.setattr(fused.Fused, "empty", before_what_is_not_a_number)
+    sources, targets = torch.arange(6) % 2, torch.tensor([3, 3, 7, 7, 7, 9])
+    plan = Plan.build(torch.stack([sources, targets]), (2, 12)).to(DEVICE)
+    rnn = Recurrence(3, hidden, 1, cell).to(DEVICE)
+    gates = rnn(torch.randn(2, 3, device=DEVICE))
+    outcomes = []
+    for backend in ("triton", "packed"):
+        out = group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(form), cell=cell, backend=backend)
+        outcomes.append([out, *torch.autograd.grad(out.sin().sum(), [gates, *rnn.recurrent_weights])])
+    for actual, expected in zip(*outcomes, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("degrees", [(), (0, 0), (1,), (30,)])
 def test_odd_graphs(degrees):
     assert_matches_reference(Reading("merged", 2), "lstm", 1, PARALLEL, torch.float, degrees, backend="triton")

@@ -27,10 +27,13 @@ VARYING = ["first_sequence", "t_begin", "root"]
 
 @triton.jit
 def row_read(table_rows, root, node, start, i, t, n, steps, FORM: tl.constexpr, LIMIT: tl.constexpr):
-    """The gate row that each sequence reads at step ``t``."""
+    """The gate row that each sequence reads at step ``t``; beyond its end any that there is."""
     neighbor = slot_read(i, t, n, FORM, LIMIT)
     at_neighbor = (t < steps) & (neighbor >= 0)
-    return tl.where(at_neighbor, tl.load(table_rows + start + neighbor, mask=at_neighbor, other=0), root + node)
+    row = tl.load(table_rows + start + neighbor, mask=at_neighbor, other=0)
+    if (FORM == "merged") | (FORM == "triplet"):  # other forms need no rows of the centres
+        row = tl.where(at_neighbor, row, root + node)
+    return row
 
 
 @triton.jit(do_not_specialize=VARYING)
