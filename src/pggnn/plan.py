@@ -136,7 +136,7 @@ class Plan:
             center=(self.center + nodes * copy.unsqueeze(1)).flatten(),
             start=(self.start + edges * copy.unsqueeze(1)).flatten(),
             order=(self.order.unsqueeze(1) + nodes * copy).flatten(),
-            profile=self.profile * torch.tensor([1, times]),
+            profile=self.profile * torch.tensor([1, times], device="cpu"),
         )  # fmt: skip
 
     def truncated(self, max_degree: int) -> "Plan":

@@ -121,6 +121,15 @@ def test_half_precision_weights():
     assert (out.float() - conv(x, edge_index)).norm() < 0.05 * conv(x, edge_index).norm()
 
 
+def test_a_default_device_is_for_tensors_that_are_made_without_one(monkeypatch):
+    monkeypatch.setattr("pggnn.ops.memory.POOL.buffers", [])
+    torch.use_deterministic_algorithms(False)
+    conv, x, edge_index = PGConv(4, 6, numberings=2), torch.randn(NODES, 4), random_graph()
+    with torch.device("meta"):
+        conv(x, edge_index).sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in conv.parameters())
+
+
 @pytest.mark.skipif(not CLEAR_REFS.exists(), reason="peak memory is read from Linux's /proc")
 def test_memory_stays_within_the_workspace():
     """A star whose states would take 260 MiB at once."""

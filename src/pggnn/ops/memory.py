@@ -29,7 +29,7 @@ class Pool:
             if fitting:
                 return min(fitting, key=Tensor.numel)[:elements]
             with torch.inference_mode(False):  # or nobody could write to it once that mode has ended
-                fresh = torch.empty(elements, dtype=like.dtype)
+                fresh = torch.empty(elements, dtype=like.dtype, device=like.device)
             if fresh.nbytes <= MOST_BYTES:
                 self.buffers.append(fresh)
             self._shrink()
