@@ -165,13 +165,14 @@ def test_dropout_acts_on_the_scores():
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("nodes", [0, 1, 3])
-def test_small_graphs(nodes, training):
-    model = PGGNN(4, 6, 2).train(training)
-    out = model(
-        torch.randn(nodes, 4), torch.empty(2, 0, dtype=torch.long), torch.zeros(nodes, dtype=torch.long), batch_size=1
-    )
+@pytest.mark.parametrize("readout", ["sum", "mean", "both"])
+def test_small_graphs(readout, nodes, training):
+    model = PGGNN(4, 6, 2, readout=readout).train(training)
+    x, edge_index = torch.randn(nodes, 4), torch.empty(2, 0, dtype=torch.long)
+    out = model(x, edge_index, torch.zeros(nodes, dtype=torch.long), batch_size=1)
     assert out.shape == (1, 2)
     assert out.isfinite().all()
+    torch.testing.assert_close(model(x, edge_index), out)
 
 
 def test_lazy_input():
