@@ -1,5 +1,6 @@
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric import EdgeIndex
@@ -36,6 +37,12 @@ def test_interleaving_of_edges_does_not_matter():
 def test_bipartite_sizes():
     plan = Plan.build(torch.tensor([[4, 0], [1, 1]]), (5, 2))
     assert (plan.num_neighbors, plan.num_nodes, plan.num_edges) == (5, 2, 2)
+
+
+@pytest.mark.parametrize("number", [5, np.int64(5), torch.tensor(5)], ids=["int", "numpy", "tensor"])
+def test_sizes_of_other_types(number):
+    plan = Plan.build(torch.tensor([[4, 0], [1, 1]]), number)
+    assert (plan.num_neighbors, plan.num_nodes) == (5, 5)
 
 
 def test_renumbering_is_uniform_and_keeps_neighbourhoods():

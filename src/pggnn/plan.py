@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
+from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,7 +65,7 @@ class Plan:
             raise ValueError(f"edge_index must have shape [2, E], got {list(edge_index.shape)}")
         if edge_index.dtype != torch.long:
             raise TypeError(f"edge_index must be int64, got {edge_index.dtype}; convert it with .long()")
-        sizes = (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
+        sizes = num_nodes if isinstance(num_nodes, (tuple, list)) else (index(num_nodes),) * 2
         if min(sizes) < 0:
             raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
         if edge_index.size(1) > 0:
