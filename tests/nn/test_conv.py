@@ -283,6 +283,12 @@ def test_bad_edge_features_are_refused():
             conv(x, edge_index, torch.randn(2, 2).double())
 
 
+def test_edges_on_another_device_are_refused():
+    plan = Plan.build(random_graph(), len(DEGREES)).to("meta")
+    with pytest.raises(ValueError, match="edges are on meta, but features on cpu"):
+        PGConv(4, 6)(torch.randn(len(DEGREES), 4), plan)
+
+
 @pytest.mark.parametrize("channels", [-1, (-1, -1), 3])
 def test_pairs_of_other_widths_are_refused(channels):
     pair, edge_index = (torch.randn(3, 3), torch.randn(3, 4)), torch.tensor([[0, 1], [1, 2]])

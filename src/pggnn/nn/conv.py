@@ -168,6 +168,8 @@ class SequenceConv(MessagePassing):
     def check(self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor) -> None:
         """Refuses what does not fit the layer or the plan, and says what would."""
         weights = self.rnn.layer(0)[0].dtype
+        if plan.degree.device != neighbor_x.device:
+            raise ValueError(f"edges are on {plan.degree.device}, but features on {neighbor_x.device}; use .to()")
         for name, tensor, nodes, channels in (
             ("neighbours", neighbor_x, plan.num_neighbors, self.rnn.input_size),
             ("centre nodes", center_x, plan.num_nodes, self.lin_root.in_channels if self.lin_root else -1),
