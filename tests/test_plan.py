@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 
 from pggnn import Plan
 from pggnn.testing import DEGREES, interleaved, random_graph
@@ -107,6 +108,15 @@ def test_a_plan_is_a_pytree_and_moves():
     moved = plan.to("meta")
     assert moved.neighbor.device.type == "meta"
     assert moved.profile.device.type == "cpu"
+
+
+def test_a_plan_moves_with_its_batch(monkeypatch):
+    """PyG moves what has the method asked for, and leaves all else where it is without a word."""
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda tensor, *_, **__: tensor.to("meta"))
+    batch = Data(plan=Plan.build(random_graph(), len(DEGREES)))
+    assert batch.cuda().plan.neighbor.device.type == "meta"
+    assert batch.plan.profile.device.type == "cpu"
+    assert Plan.build(random_graph(), len(DEGREES)).cpu().neighbor.device.type == "cpu"
 
 
 def test_a_plan_prints_briefly():

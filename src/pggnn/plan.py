@@ -185,6 +185,14 @@ class Plan:
         """Moves the tensors as ``Tensor.to`` does; :attr:`profile` stays on the CPU."""
         return self._map(lambda tensor: tensor.to(*args, **kwargs))
 
+    def cpu(self) -> "Plan":
+        """Moves the tensors to the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, *args: Any, **kwargs: Any) -> "Plan":
+        """Moves the tensors as ``Tensor.cuda`` does, so that PyG's ``batch.cuda()`` takes a plan along."""
+        return self._map(lambda tensor: tensor.cuda(*args, **kwargs))
+
     def pin_memory(self) -> "Plan":
         """Copies the tensors to pinned memory, for the loader's sake."""
         return self._map(Tensor.pin_memory)
