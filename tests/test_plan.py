@@ -119,6 +119,11 @@ def test_a_plan_moves_with_its_batch(monkeypatch):
     assert Plan.build(random_graph(), len(DEGREES)).cpu().neighbor.device.type == "cpu"
 
 
+def test_a_plan_is_found_among_others():
+    plans = [Plan.build(random_graph(), len(DEGREES)) for _ in range(3)]
+    assert [plans.index(plan) for plan in plans] == [0, 1, 2]
+
+
 def test_a_plan_prints_briefly():
     plan = Plan.build(random_graph(), len(DEGREES))
     sizes = f"nodes={len(DEGREES)}, edges={sum(DEGREES)}"

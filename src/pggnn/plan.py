@@ -13,7 +13,7 @@ from torch_geometric import EdgeIndex
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Plan:
     """The neighbourhoods of a graph, or of a batch of graphs, with nodes sorted by degree.
 
