@@ -7,6 +7,7 @@ from pggnn import PGGNN, Plan
 from pggnn.data.counting import erdos_renyi
 from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv, tally_init, torch_init
 from pggnn.nn.model import Network
+from pggnn.nn.readout import READOUTS
 from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph
 
 NODES = len(DEGREES)
@@ -165,7 +166,7 @@ def test_dropout_acts_on_the_scores():
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("nodes", [0, 1, 3])
-@pytest.mark.parametrize("readout", ["sum", "mean", "both"])
+@pytest.mark.parametrize("readout", READOUTS)
 def test_small_graphs(readout, nodes, training):
     model = PGGNN(4, 6, 2, readout=readout).train(training)
     x, edge_index = torch.randn(nodes, 4), torch.empty(2, 0, dtype=torch.long)

@@ -24,8 +24,8 @@ def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Ten
             the sums on a scale that is logarithmic but near 0 (asinh), and then the means.
     """
     if batch is None or size is None or not _has_kernel(x):
-        mean = global_mean_pool if x.size(0) > 0 else global_add_pool  # without nodes zero, alone as in a batch
-        pools = [pool for pool, other in ((global_add_pool, "mean"), (mean, "sum")) if readout != other]
+        mean_pool = global_mean_pool if x.size(0) > 0 else global_add_pool  # without nodes zero, alone as in a batch
+        pools = [pool for pool, other in ((global_add_pool, "mean"), (mean_pool, "sum")) if readout != other]
         pooled = [pool(x, batch, size) for pool in pools]
     else:
         from pggnn.ops.fused_sum import RowSum
