@@ -93,8 +93,13 @@ def test_predictions_are_made_anew_when_they_are_out_of_date(copied):
     made, reason = find(Run.read(folder))
     assert reason == "" and made.kind == "splits" and len(made.true) == 400
     replace(made, epochs=(1000, 1000)).save(folder / FILE)
-    assert find(Run.read(folder), compute=False) == (None, f"{FILE} belongs to other epochs of this run")
+    other = f"{FILE} belongs to other epochs or trainings of this run"
+    assert find(Run.read(folder), compute=False) == (None, other)
     assert find(Run.read(folder))[0].epochs == made.epochs == Predictions.load(folder / FILE).epochs
+    replace(made, trainings=("seed0", "seed2")).save(folder / FILE)
+    assert find(Run.read(folder), compute=False) == (None, other)
+    replace(made, trainings=()).save(folder / FILE)  # a file that does not say
+    assert find(Run.read(folder), compute=False)[1] == ""
     (folder / FILE).write_bytes(b"PK no archive")
     assert "damaged" in find(Run.read(folder), compute=False)[1]
     assert find(Run.read(folder))[0] is not None

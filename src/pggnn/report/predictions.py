@@ -35,6 +35,8 @@ class Predictions:
     """The same of the targets."""
     total: int
     """How many answers there were; more than are kept in a compact run."""
+    trainings: tuple[str, ...]
+    """Names of the trainings; none in files that do not say."""
 
     @classmethod
     def load(cls, path: Path) -> "Predictions":
@@ -43,14 +45,15 @@ class Predictions:
         if {"kind", "epochs", "predicted", "true"} - arrays.keys():
             raise ValueError(f"{path} does not hold predictions: delete it, and it is made anew")
         total = int(arrays.get("total", len(arrays["true"])))
-        return cls(str(arrays["kind"]), tuple(arrays["epochs"].tolist()), arrays["predicted"], arrays["true"], total)
+        epochs, trainings = (tuple(arrays[key].tolist()) if key in arrays else () for key in ("epochs", "trainings"))
+        return cls(str(arrays["kind"]), epochs, arrays["predicted"], arrays["true"], total, trainings)
 
     def save(self, path: Path) -> None:
         """Writes the file."""
         with replacing(path) as file:
             np.savez_compressed(
                 file, kind=np.array(self.kind), epochs=self.epochs, predicted=self.predicted, true=self.true,
-                total=self.total,
+                total=self.total, trainings=self.trainings,
             )  # fmt: skip
 
     def thinned(self) -> "Predictions":
@@ -69,13 +72,13 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
         compute: Whether to have the networks answer where the file is missing or out of date.
     """
     path, reason = run.folder / FILE, "they were not computed"
-    expected = tuple(_epoch(run, member) for member in run.logs)
+    expected, trainings = tuple(_epoch(run, member) for member in run.logs), _names(run)
     if path.exists():
         try:
             kept = Predictions.load(path)
-            if kept.epochs == expected:
+            if kept.epochs == expected and kept.trainings in (trainings, ()):
                 return kept, ""
-            reason = f"{FILE} belongs to other epochs of this run"
+            reason = f"{FILE} belongs to other epochs or trainings of this run"
         except ValueError as error:
             reason = str(error)
     if not compute:
@@ -106,6 +109,10 @@ def _epoch(run: Run, member: Member) -> int:
     return int(run.results[member][key]) if member in run.results else 0
 
 
+def _names(run: Run) -> tuple[str, ...]:
+    return tuple(member.name for member in run.logs)
+
+
 def _answer(run: Run) -> Predictions:
     import torch
 
@@ -125,13 +132,13 @@ def _answer(run: Run) -> Predictions:
         pairs.append((trained.answers(storage, test, [member]), task.targets(labelled.take(test).y)))
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
-    epochs = tuple(_epoch(run, member) for member in run.logs)
+    epochs, names = tuple(_epoch(run, member) for member in run.logs), _names(run)
     if task.kind == "regression":
-        return Predictions(kind, epochs, _shortened(outputs), targets.astype(np.float32), len(targets))
+        return Predictions(kind, epochs, _shortened(outputs), targets.astype(np.float32), len(targets), names)
     if task.kind == "multilabel":
-        return Predictions(kind, epochs, outputs > 0.5, targets > 0.5, len(targets))
+        return Predictions(kind, epochs, outputs > 0.5, targets > 0.5, len(targets), names)
     small = np.min_scalar_type(outputs.shape[1])
-    return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small), len(targets))
+    return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small), len(targets), names)
 
 
 def _shortened(values: np.ndarray) -> np.ndarray:
