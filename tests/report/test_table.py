@@ -155,7 +155,7 @@ def test_runs_of_other_data_and_places(trained, tmp_path):
     write_table(find_runs(tmp_path), tmp_path / "page.html", compute=False)
     page = Page((tmp_path / "page.html").read_text())
     assert "mine, a" in page.text and "mine, b" in page.text and "a&b <script>.jsonl" in page.text
-    assert "not run here" not in page.text
+    assert "not run here" not in page.text and "the paper's figure" not in page.text
 
 
 def test_charts_of_many_epochs_and_names():

@@ -47,7 +47,7 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
         spread=any(run.figures and len(run.figures.each) > 1 for *_, run in grid.runs),
         unfinished=f"{len(cut)} of {len(grid.runs)} runs have not ended: their figures are those so far." * bool(cut),
         columns=[{"label": one.label, "unit": _unit(one)} for one in grid.columns], better=_better(grid),
-        rows=rows, published=_published(grid), notes=notes,
+        compared=any(one.published[1] for one in grid.columns), rows=rows, published=_published(grid), notes=notes,
         warnings=describe_departures(grid),
         worth=weigh(grid), curves=[one for one in curves if one[-1]], answers=answers,
         drawn=any(one["form"] == "" for one in answers), protocols=_protocols(grid, known),
