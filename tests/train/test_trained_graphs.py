@@ -101,6 +101,16 @@ def test_labels_of_a_folder_are_those_of_the_training(folders):
     assert load(place / "some")[0].x.shape == (3, 2), "degrees 1 and 2, without a run to tell"
 
 
+def test_a_folder_may_leave_out_targets(folders):
+    trained, place = folders
+    new = write_tu(place / "new", [(1, 2, 3), (3, 1, 2)], [(0, 1), (1, 0)])
+    rows = list(predict(trained, trained.read(new)))
+    (new / "new_graph_labels.txt").unlink()
+    assert trained.read(new).schema == trained.schema and list(predict(trained, trained.read(new))) == rows
+    with pytest.raises(ValueError, match="new: the graphs have no targets to evaluate against"):
+        list(evaluate(trained.config.folder, str(new)))
+
+
 def test_labels_that_were_never_seen_are_refused(folders):
     trained, place = folders
     with pytest.raises(ValueError, match="x: label 4 is none of those known: 1, 2, 3"):

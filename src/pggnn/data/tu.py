@@ -59,7 +59,8 @@ class TU(GraphDataset):
 def read_tu(path: str | Path, schema: Schema | None = None) -> Graphs:
     """Reads a zip or folder that holds ``NAME.txt`` (GIN's format) or ``NAME_A.txt`` and its companions (TU's).
 
-    With the ``schema`` of other graphs labels and classes get the numbers that they have there.
+    With the ``schema`` of other graphs labels and classes get the numbers that they have there, and targets may be left
+    out of TU's format.
     """
     path = Path(path)
     if path.is_dir():
@@ -185,9 +186,10 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
     targets = table("graph_attributes", None if y is None else len(y))
     if y is not None and y.shape[1] > 1:
         raise ValueError(f"{path}: {name}_graph_labels.txt: expected one class in each line, got {y.shape[1]} numbers")
-    graphs = len(y) if y is not None else len(targets) if targets is not None else None
-    if graphs is None:
+    given = y if targets is None else targets
+    if given is None and schema is None:
         raise ValueError(f"{path}: neither {name}_graph_labels.txt nor {name}_graph_attributes.txt is there")
+    graphs = int(graph_of_node[-1]) + 1 if given is None else len(given)
     if graph_of_node[-1] >= graphs:
         raise ValueError(
             f"{path}: {name}_graph_indicator.txt names graph {graph_of_node[-1] + 1}, but {graphs} have labels"
@@ -209,7 +211,7 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
     order = np.argsort(graph_of_edge, kind="stable")
     local = edges - (np.cumsum(sizes) - sizes)[graph_of_edge][:, None]
     return _assemble(
-        str(path), sizes, graph_of_edge[order], local[order].T, y if targets is None else targets, tags, attributes,
+        str(path), sizes, graph_of_edge[order], local[order].T, given, tags, attributes,
         None if labels is None else labels[order], None if edge_attributes is None else edge_attributes[order], schema,
     )  # fmt: skip
 
@@ -226,7 +228,6 @@ def _assemble(
     edge_attributes: np.ndarray | None = None,
     schema: Schema | None = None,
 ) -> Graphs:
-    assert y is not None
     known = schema or Schema()
     kept = edge_index[0] != edge_index[1]
     edge_index, graph_of_edge = edge_index[:, kept], graph_of_edge[kept]
@@ -245,21 +246,22 @@ def _assemble(
         named, plain = (None if table is None else table[kept] for table in (edge_labels, edge_attributes))
         columns = _columns(f"{place}: edge_attr", named, plain, known.edge_labels)
         edge["edge_attr"], edge_features, edge_names = columns
-    classes: tuple[Name, ...] = ()
-    if y.dtype.kind == "i":
+    target: dict[str, Tensor] = {}
+    level, task, width, classes = known.level, known.task, known.width, known.classes
+    if y is not None and y.dtype.kind == "i":
         names, index = np.unique(y.reshape(-1), return_inverse=True)
-        classes, width = tuple(names.tolist()), None
+        level, task, width, classes = "graph", "classification", None, tuple(names.tolist())
         if set(classes) <= set(known.classes):  # else they are none of the model's, and it says so where they matter
             index, classes = np.array([known.classes.index(name) for name in classes])[index], known.classes
-        target = torch.from_numpy(index)
-    else:
-        target, width = torch.from_numpy(y).float(), y.shape[1]
-    task = "classification" if classes else "regression"
+        target["y"] = torch.from_numpy(index)
+    elif y is not None:
+        target["y"] = torch.from_numpy(y).float()
+        level, task, width, classes = "graph", "regression", y.shape[1], ()
     return Graphs(
         torch.from_numpy(sizes.astype(np.int64)),
         torch.from_numpy(np.bincount(graph_of_edge, minlength=len(sizes))),
-        compact(edge_index), {"x": x}, edge, {"y": target},
-        Schema("graph", task, width, features, edge_features, classes, node_labels, edge_names, degrees),
+        compact(edge_index), {"x": x}, edge, target,
+        Schema(level, task, width, features, edge_features, classes, node_labels, edge_names, degrees),
     )  # fmt: skip
 
 
