@@ -58,6 +58,7 @@ def test_what_is_said_of_other_files(write):
     assert summary.topics["task"] == "graph regression, 2 values from 0 to 1.5, mean 0.75"
     assert summary.topics["graphs"] == "1 (val 1)"
     assert summary.hints == ['No graph has "split": "train" or "test"; pggnn train needs all three.']
+    assert check(write(plain | {"y": 3e38}, plain | {"y": 2e38})).topics["task"].endswith("to 3e+38, mean 2.5e+38")
     summary = check(write(*(plain | {"y": i, "node_labels": ["a\x1b[31m", "b"]} for i in range(60))))
     assert "60 classes (0 1, 1 1, 2 1, 3 1, 4 1, 5 1, 6 1, 7 1 and 52 more)" in summary.topics["task"]
     assert any("write them as 3.0" in hint for hint in summary.hints)

@@ -115,10 +115,8 @@ def _columns(features: int, key: str, labels: Sequence[Name], label_key: str) ->
 
 def _describe_targets(y: Tensor, classes: Sequence[Name], width: int | None) -> str:
     if not classes:
-        low, high = y.min(), y.max()
-        return (
-            f"{'one value' if width is None else f'{width} values'} from {low:.4g} to {high:.4g}, mean {y.mean():.4g}"
-        )
+        low, high, mean = y.min(), y.max(), y.double().mean()
+        return f"{'one value' if width is None else f'{width} values'} from {low:.4g} to {high:.4g}, mean {mean:.4g}"
     counts = torch.bincount(y, minlength=len(classes)).tolist()
     named = [f"{describe(name)} {number:,}" for name, number in zip(classes, counts, strict=True)]
     return f"{len(classes):,} class{'es' * (len(classes) > 1)} ({_listed(named)})"
