@@ -348,7 +348,7 @@ def test_a_fold_that_fails_ends_the_sweep(small, fit, classes, in_this_process):
     config = small(
         data_name=str(classes), data_options={}, protocol_kind="folds", protocol_folds=2, run_jobs=2, optim_lr=1e30
     )
-    with pytest.raises(ValueError, match=r"seed0/fold0: .*(loss became|no longer finite).* \(and 1 others failed\)"):
+    with pytest.raises(ValueError, match=r"seed0/fold0: .*(loss became|no longer finite).* \(and 1 more failed\)"):
         fit(config)
 
 

@@ -242,4 +242,4 @@ def train_side_by_side(
     finally:
         workers.close()
     if failed:
-        raise Failed(failed[0] + (f" (and {len(failed) - 1} others failed)" if len(failed) > 1 else ""))
+        raise Failed(failed[0] + (f" (and {len(failed) - 1} more failed)" if len(failed) > 1 else ""))
