@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.paper.tables import BONDS, COMMITTEE, GROUP, NESTED, RENUMBERED, SHUFFLED, SINGLE
+from pggnn.paper.tables import BONDS, GROUP, NESTED, RENUMBERED, SHUFFLED, SINGLE
 from pggnn.train.candidates import Candidate, Search, rank, write, write_config
 from pggnn.train.choice import Options
 
@@ -24,6 +24,8 @@ BY_GRAPH = ("--model.norm", "graph")
 """Normalised over the nodes of each graph."""
 AVERAGED = ("--optim.average", "0.9")
 """Answers are those of a moving average of the weights."""
+COMMITTEE = ("--model.committee", "3")
+"""Three networks, each trained for itself, answer together."""
 K = ("--model.orderings", "16")
 LATE, LARGE = ("--optim.factor", "0.9"), ("--optim.batch_size", "64")
 DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")
