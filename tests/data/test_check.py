@@ -23,7 +23,7 @@ def test_the_example_in_the_help_is_valid(write, capsys):
         "graphs         2, no split given",
         "nodes          5 in all, 2.50 (2 to 3) a graph",
         "edges          6 in all, 3.00 (2 to 4) a graph, counting both directions",
-        "neighbours     1.20 (1 to 2) a node, 0 nodes without any",
+        "neighbours     1.20 (1 to 2) a node, 0 without any",
         "node features  3 from node_labels ('C', 'H', 'O')",
         "edge features  none",
         "task           graph classification, 2 classes ('dry' 1, 'wet' 1)",

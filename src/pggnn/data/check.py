@@ -59,7 +59,7 @@ def summarize(graphs: Graphs) -> Summary:
         "graphs": f"{count:,}" + (f" ({parts})" if parts else ", no split given"),
         "nodes": f"{len(degree):,} in all, {_spread(nodes)} a graph",
         "edges": f"{edge_index.size(1):,} in all, {_spread(edges)} a graph, {ways}",
-        "neighbours": f"{_spread(degree)} a node, {int((degree == 0).sum()):,} nodes without any",
+        "neighbours": f"{_spread(degree)} a node, {int((degree == 0).sum()):,} without any",
         "node features": _columns(schema.features, "x", schema.node_labels, _origin(graphs, degree)),
         "edge features": _columns(schema.edge_features, "edge_attr", schema.edge_labels, "edge_labels"),
         "task": "none: there are no targets",

@@ -10,7 +10,7 @@ from pggnn import console
 if TYPE_CHECKING:
     from pggnn.lab.comparison import Outcome
 
-EXAMPLES = """  pggnn lab brec --quick --epochs 3                  # every tenth pair, on a CPU
+EXAMPLES = """  pggnn lab brec --quick --epochs 3                 # every tenth pair, on a CPU
   pggnn lab brec --numberings 1024 --device cuda --jobs 8
   pggnn lab brec --aggregation trios --device cuda --jobs 6
   pggnn lab brec --structure 1 --family Basic Regular

@@ -10,7 +10,7 @@ from pggnn.lab import brec, counting
 GRAPHS = """
 A graph is given as
   rook, shrikhande, cycle:6, complete:5, csl:41,3, triangular:8, paley:13,
-  cfi:4, cfi-twisted:4   classic graphs; + puts two side by side: cycle:3+cycle:3
+  cfi:4, cfi-twisted:4   classic graphs; + puts two together: cycle:3+cycle:3
   squares, triangles     the coloured pair of the paper's Figure 3
   graphs.jsonl#4         a graph of a file, JSON lines or graph6 (.g6), from 0
   BREC#4                 a graph of a data set, from 0

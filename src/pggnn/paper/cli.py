@@ -18,8 +18,8 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
             f"  pggnn reproduce {name} --quick\n  pggnn reproduce {name} --only '{model} ({kind})' {column}\n"
             f"  pggnn reproduce {name} --only '{model}*' --seeds 0 2\n"
             f"  pggnn reproduce {name} --minutes 9 --jobs 20    # and again, until it is done\n\n"
-            "Finished runs are not repeated, interrupted ones continue. Options of pggnn train\n"
-            f"may follow, for all runs:\n  pggnn reproduce {name} --run.precision bf16",
+            "Finished runs are not repeated, interrupted ones continue. Options of pggnn\n"
+            f"train may follow, for all runs:\n  pggnn reproduce {name} --run.precision bf16",
         )  # fmt: skip
         sub.add_argument("--quick", action="store_true", help="a smaller experiment, for a look on two cores")
         sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", help="instead of the paper's")
@@ -29,9 +29,9 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         commands, "search", search_options, SUMMARIES["search"] + ".",
         "  pggnn reproduce search --only zinc\n  pggnn reproduce search --only proteins --protocol.only [0,1,2]\n"
         "  pggnn reproduce search --minutes 9 --jobs 20    # and again, until it is done\n\n"
-        "Test figures have no say. The best candidate of each data set is written as a config;\n"
-        "put into configs/best/, it adds a row to Tables 2 to 4. Options of pggnn train may\n"
-        "follow, for all runs.",
+        "Test figures have no say. The best candidate of each data set is written as a\n"
+        "config; put into configs/best/, it adds a row to Tables 2 to 4. Options of pggnn\n"
+        "train may follow, for all runs.",
     )  # fmt: skip
     sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED", default=[0], help="default: 0")
     add_sweep(sub)
