@@ -73,7 +73,7 @@ def test_only_takes_names_of_rows_and_columns():
     assert choose("table3", every, ["PG-GNN (single)", "proteins"]) == [("PG-GNN (single)", "PROTEINS")]
     assert {data for _, data in choose("table3", every, ["gin"])} == set(TABLES["table3"].columns), "a row: all columns"
     assert {model for model, _ in choose("table3", every, ["gin"])} == {"GIN"}, "and not GIN (nested)"
-    assert {model for model, _ in choose("table3", every, ["gin*", "nci1"])} == {"GIN", "GIN (nested)"}
+    assert {model for model, _ in choose("table3", every, ["gin*", "collab"])} == {"GIN", "GIN (nested)"}
     assert {data for _, data in choose("table3", every, ["imdb-*"])} == {"IMDB-B", "IMDB-M"}
     assert choose("table3", every, []) == every
     with pytest.raises(ValueError, match=r"no row or column 'mnist'; its rows are 'PG-GNN .group.', .* are 'PROTEINS'"):
