@@ -1,6 +1,6 @@
 """``edge_index`` → :class:`Plan`: each node's neighbours in their numbering, ready for any layer on the graph."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, fields, replace
 from operator import index
 from typing import Any, TypeVar
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import GetAttrKey
 from torch_geometric import EdgeIndex
 
 T = TypeVar("T")
@@ -247,5 +248,25 @@ def profile_of(degrees: np.ndarray, nodes: np.ndarray) -> Tensor:
 
 
 FIELDS = [field.name for field in fields(Plan)]
-torch.utils._pytree.register_dataclass(Plan, field_names=FIELDS, serialized_type_name="pggnn.Plan")
+TENSORS = [name for name in FIELDS if name != "flow"]
+
+
+def _flatten(plan: Plan) -> tuple[list[Tensor], str]:
+    return [getattr(plan, name) for name in TENSORS], plan.flow
+
+
+def _unflatten(tensors: Iterable[Any], flow: str) -> Plan:
+    arguments: dict[str, Any] = dict(zip(TENSORS, tensors, strict=True))
+    return Plan(**arguments, flow=flow)
+
+
+def _flatten_with_keys(plan: Plan) -> tuple[list[tuple[Any, Tensor]], str]:
+    tensors, flow = _flatten(plan)
+    return [(GetAttrKey(name), tensor) for name, tensor in zip(TENSORS, tensors, strict=True)], flow
+
+
+torch.utils._pytree.register_pytree_node(
+    Plan, _flatten, _unflatten, serialized_type_name="pggnn.Plan",
+    to_dumpable_context=str, from_dumpable_context=str, flatten_with_keys_fn=_flatten_with_keys,
+)  # fmt: skip
 torch.serialization.add_safe_globals([Plan])
