@@ -168,6 +168,91 @@ def slot(k: Any, t: Any, n: Any) -> Any:
     return (fixed + element) * (t >= fixed)
 
 
+@dataclass(frozen=True)
+class Group:
+    """In which orders n members are read, for every n, in closed form: integers, arrays and tensors alike.
+
+    ``order(n)`` is how many orders there are, ``slot(k, t, n)`` the member that order k reads at step t, and
+    ``place(k, j, n)`` the step at which it reads member j. Nothing is tabulated.
+    """
+
+    order: Callable[[Any], Any]
+    slot: Callable[[Any, Any, Any], Any]
+    place: Callable[[Any, Any, Any], Any] | None = None
+    choice: int | None = None
+    """Where an order reads only some of the members: how many at most."""
+    most: int | None = None
+    """The largest n that it is for, if there is one."""
+
+    def members(self, n: Any) -> Any:
+        """How many members each order reads."""
+        return n if self.choice is None else n - (n - self.choice) * (n > self.choice)
+
+
+def _place(k: Any, j: Any, n: Any) -> Any:
+    """σᵏ(t) = j at t = σ⁻ᵏ(j)."""
+    return slot((order(n) - k) * (k > 0), j, n)
+
+
+def _dihedral_slot(k: Any, t: Any, n: Any) -> Any:
+    """Order k < n begins with member k and goes on, order n + k begins there and goes back."""
+    back = k >= n
+    first = k - n * back
+    place = first + t - 2 * t * back
+    return place - n * (place >= n) + n * (place < 0)
+
+
+def _dihedral_place(k: Any, j: Any, n: Any) -> Any:
+    back = k >= n
+    first = k - n * back
+    step = (j - first) * (1 - 2 * back)
+    return step + n * (step < 0)
+
+
+def choices(size: int, least: int = 1, most: int | None = None) -> Group:
+    """Every ordered choice of ``size`` members, or of all there are if fewer; nothing of fewer than ``least``.
+
+    Choice k is a number in mixed base: its first digit takes one of n members, its second one of n − 1 left, and so on.
+    """
+
+    def left(n: Any, taken: int) -> Any:
+        rest = n - taken
+        return rest + (1 - rest) * (rest < 1)
+
+    def count(n: Any) -> Any:
+        product = n
+        for taken in range(1, size):
+            product = product * left(n, taken)
+        return product * (n >= least) + (n < 1)
+
+    def member(k: Any, t: Any, n: Any) -> Any:
+        digits = []
+        for taken in reversed(range(1, size)):
+            digits.append(k % left(n, taken))
+            k = k // left(n, taken)
+        digits = [k, *reversed(digits)]
+        found = t * 0
+        for step, digit in enumerate(digits):
+            for before in reversed(digits[:step]):
+                digit = digit + (digit >= before)
+            found = found + digit * (t == step)
+        return found
+
+    return Group(count, member, choice=size, most=most)
+
+
+GROUPS: dict[str, Group] = {
+    "pairs": Group(order, slot, _place),
+    "dihedral": Group(lambda n: n + n * (n > 2) + (n < 1), _dihedral_slot, _dihedral_place),
+    "all": choices(5, most=5),
+    "trivial": Group(lambda n: n * 0 + 1, lambda k, t, n: t, lambda k, j, n: j),
+    "twos": choices(2, least=2),
+    "threes": choices(3),
+}
+"""``pairs`` is 𝔊 of Eq. 2, ``dihedral`` the rotations and reflections of a ring, ``all`` every order of at most five
+members, ``trivial`` the given order alone; ``twos`` and ``threes`` are the ordered choices of two and of three."""
+
+
 def ring_pairs(arrangement: Sequence[int]) -> list[Pair]:
     """The ordered pairs (2-ary dependencies) that an arrangement covers as a closed ring, the form of Eq. 3."""
     n = len(arrangement)

@@ -1,81 +1,106 @@
-"""Which sequences a node makes of its neighbourhood: the form they take and how many arrangements are read.
+"""Which sequences a reader makes of its members: a group of orders, a frame around them, and how many are read.
 
-Everything here is closed-form arithmetic on the degree ``n``: it takes integers or integer tensors, and no arrangement
-is ever stored.
+Everything here is closed-form arithmetic on the number of members ``n``: it takes integers or integer tensors, and no
+order is ever stored.
 """
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pggnn.groups import order, slot
+from pggnn.groups import GROUPS, Group
 
-Form = Literal["merged", "ring", "path", "pair", "triplet", "trio", "chain"]
+Frame = Literal["merged", "closed", "open", "after", "chain"]
 
-FORMS: dict[Form, str] = {
-    "merged": "[v, g·u₁, …, g·uₙ, v] for each g: the paper's practice",
-    "ring": "[g·u₁, …, g·uₙ, g·u₁] for each g: Eq. 3",
-    "path": "[g·u₁, …, g·uₙ] for each g: the ring left open, as GraphSAGE reads a neighbourhood",
-    "pair": "[uᵢ, uⱼ] for each ordered pair: eq:twin",
-    "triplet": "[uᵢ, uⱼ, v] for each ordered pair: eq:triplet",
-    "trio": "[uᵢ, uⱼ, uₖ] for each ordered choice of three: beyond the paper; of fewer neighbours, all there are",
-    "chain": "the rings of all g, one after the other, as one sequence: eq:seq",
+FRAMES: dict[Frame, str] = {
+    "merged": "[v, g·u₁, …, g·uₙ, v]: the reader first and last, the paper's practice",
+    "closed": "[g·u₁, …, g·uₙ, g·u₁]: the ring of Eq. 3",
+    "open": "[g·u₁, …, g·uₙ]: members alone, as GraphSAGE reads a neighbourhood",
+    "after": "[g·u₁, …, g·uₙ, v]: the reader last, as in eq:triplet",
+    "chain": "the closed rings of all g, one after the other, as one sequence: eq:seq",
 }
-TOLD: tuple[Form, ...] = ("merged", "ring", "pair", "trio")
-"""Forms whose steps can be told which neighbours are adjacent."""
+TOLD: tuple[Frame, ...] = ("merged", "closed", "open")
+"""Frames whose steps can be told which members are adjacent."""
 ROOT = -1
-"""What :meth:`Reading.slot` returns where a sequence reads the centre node itself."""
+"""What :meth:`Reading.slot` returns where a sequence reads the reader itself."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The sequences read at a node with n neighbours.
+    """The sequences read of n members.
 
     Args:
-        form: Their form, one of :data:`FORMS`.
-        limit: At most this many elements of 𝔊, evenly spaced; ``None`` is the whole group. Pairs ignore it.
-        rescale: Whether a sum over ``limit`` elements stands for the sum over the group, and is scaled by |𝔊| / limit.
-        mean: Whether the mean over the elements is taken instead of their sum.
+        group: In which orders, one of :data:`pggnn.groups.GROUPS`.
+        frame: What stands at their ends, one of :data:`FRAMES`.
+        limit: At most this many orders, evenly spaced; ``None`` is the whole group.
+        rescale: Whether a sum over ``limit`` orders stands for the sum over the group, and is scaled by |𝔊| / limit.
+        mean: Whether the mean over the orders is taken instead of their sum.
     """
 
-    form: Form = "merged"
+    group: str = "pairs"
+    frame: Frame = "merged"
     limit: int | None = None
     rescale: bool = False
     mean: bool = False
 
+    def __post_init__(self) -> None:
+        if self.group not in GROUPS or self.frame not in FRAMES:
+            raise ValueError(
+                f"group must be one of {', '.join(GROUPS)} and frame one of {', '.join(FRAMES)}, "
+                f"got {self.group!r} and {self.frame!r}"
+            )
+        if self.orders.choice is not None and (self.limit is not None or self.frame in ("closed", "chain")):
+            raise ValueError(f"the choices of group {self.group!r} are all read, and not as rings; use another group")
+
+    @property
+    def orders(self) -> Group:
+        """The group."""
+        return GROUPS[self.group]
+
+    def __str__(self) -> str:
+        return self.spec
+
+    @property
+    def spec(self) -> str:
+        """What is read, without what becomes of it, as an operator takes it: see :meth:`parse`."""
+        return f"{self.group} {self.frame} {self.limit or 0}"
+
+    @classmethod
+    def parse(cls, spec: str) -> "Reading":
+        """Undoes :attr:`spec`."""
+        group, frame, limit = spec.split()
+        return cls(group, frame, int(limit) or None)  # type: ignore[arg-type]
+
     @property
     def reads_root(self) -> bool:
-        """Whether the centre node itself stands in the sequences."""
-        return self.form in ("merged", "triplet")
+        """Whether the reader itself stands in the sequences."""
+        return self.frame in ("merged", "after")
+
+    def check(self, profile: Any) -> None:
+        """Refuses graphs with more members than the group is for, given :attr:`pggnn.plan.Plan.profile`."""
+        most = self.orders.most
+        if most is not None and len(profile) > 0 and int(profile[0, 0]) > most:
+            raise ValueError(
+                f"group={self.group!r} reads at most {most} neighbours in every order, got {int(profile[0, 0])}; "
+                f'use group="pairs", or max_degree={most}'
+            )
 
     def elements(self, n: Any) -> Any:
-        """How many elements of 𝔊 are used."""
-        size = order(n)
+        """How many orders are used."""
+        size = self.orders.order(n)
         return size if self.limit is None else size + (self.limit - size) * (size > self.limit)
 
     def count(self, n: Any) -> Any:
-        """How many sequences are read; every form but the merged one is empty without neighbours."""
-        if self.form == "merged":
+        """How many sequences are read; only the merged frame reads something without members."""
+        if self.frame == "merged":
             return self.elements(n)
-        if self.form in ("ring", "path"):
-            return self.elements(n) * (n > 0)
-        if self.form == "chain":
-            return (n > 0) * 1
-        if self.form == "trio":
-            second, third = _left(n)
-            return n * second * third
-        return n * (n - 1)
+        return (1 if self.frame == "chain" else self.elements(n)) * (n > 0)
 
     def length(self, n: Any) -> Any:
         """How many steps each of them has."""
-        if self.form == "merged":
-            return n + 2
-        if self.form in ("ring", "path"):
-            return n + (self.form == "ring")
-        if self.form == "chain":
-            return (n + 1) * self.elements(n)
-        if self.form == "trio":
-            return n - (n - 3) * (n > 3)
-        return n * 0 + (2 if self.form == "pair" else 3)
+        members = self.orders.members(n)
+        if self.frame == "chain":
+            return (members + 1) * self.elements(n)
+        return members + {"merged": 2, "closed": 1, "open": 0, "after": 1}[self.frame]
 
     def work(self, n: Any) -> Any:
         """How many steps the sequences of a node have together."""
@@ -90,60 +115,41 @@ class Reading:
         elements = self.elements(n) if dtype is None else self.elements(n).to(dtype)
         if self.mean:
             return 1 / elements
-        return order(n) / elements if self.rescale else n * 0 + 1
+        return self.orders.order(n) / elements if self.rescale else n * 0 + 1
 
     def slot(self, i: Any, t: Any, n: Any) -> Any:
-        """The neighbour (0…n−1) or :data:`ROOT` that sequence ``i`` reads at step ``t``."""
-        if self.form == "merged":
-            inner = (t > 0) & (t <= n)
-            return (slot(self._element(i, n), (t - 1) * inner, n) + 1) * inner + ROOT
-        if self.form in ("ring", "path"):
-            return slot(self._element(i, n), t * (t < n), n)
-        if self.form == "chain":
-            g, place = t // (n + 1), t % (n + 1)
-            return slot(self._element(g, n), place * (place < n), n)
-        if self.form == "trio":
-            second, third = _left(n)
-            a, b, c = i // (second * third), i // third % second, i % third
-            b = b + (b >= a)
-            c = c + (c >= a + (b - a) * (b < a))
-            c = c + (c >= b + (a - b) * (a > b))
-            return a * (t == 0) + b * (t == 1) + c * (t == 2)
-        first, second = i // (n - 1), i % (n - 1)
-        second = second + (second >= first)
-        neighbor = first + (second - first) * (t == 1)
-        return neighbor + (ROOT - neighbor) * (t == 2)
+        """The member (0…n−1) or :data:`ROOT` that sequence ``i`` reads at step ``t``."""
+        members = self.orders.members(n)
+        if self.frame == "chain":
+            i, t = t // (members + 1), t % (members + 1)
+        t = t - int(self.frame == "merged")
+        inner = (t >= 0) & (t < members)
+        member = self.orders.slot(self._element(i, n), t * inner, n)
+        return (member + 1) * inner + ROOT if self.reads_root else member
 
     def told_pair(self, i: Any, t: Any, lag: int, n: Any) -> tuple[Any, Any, Any]:
-        """The two neighbours of which step ``t`` of sequence ``i`` is told whether they are adjacent, and whether there
+        """The two members of which step ``t`` of sequence ``i`` is told whether they are adjacent, and whether there
         are such: the one it reads, and the one read ``lag`` steps earlier. The rule for structural bits, all of it:
 
-        - A sequence begins with nobody before it: bits that would reach back beyond its first neighbour are 0.
-        - The ring's last step reads its first neighbour again and is told of it like any other step.
-        - The merged form's last step reads the centre. For odd n it is told what the ring's last step would be: the
-          n − 1 closing pairs are those that open arrangements leave out, so with w = 1 each ordered pair is told of
-          exactly once. For even n they leave out none, and the last step is told nothing.
-        - A neighbour is not compared with itself: where the ring closes, that ends its reach at ``lag`` = n − 1.
-        - Pairs and trios are told of those before in the same pair or trio.
+        - A sequence begins with nobody before it: bits that would reach back beyond its first member are 0.
+        - The closed frame's last step reads its first member again and is told of it like any other step.
+        - The merged frame's last step reads the reader. With the group ``pairs`` and odd n it is told what the closed
+          frame's last step would be: the n − 1 closing pairs are those that open arrangements leave out, so with w = 1
+          each ordered pair is told of exactly once. Otherwise they leave out none, and the last step is told nothing.
+        - A member is not compared with itself: where the ring closes, that ends its reach at ``lag`` = n − 1.
         """
-        if self.form not in TOLD:
-            raise ValueError(f"structure is for sequences of the forms {', '.join(TOLD)}, got {self.form!r}")
-        if self.form in ("pair", "trio"):
-            told = t >= lag
-            return self.slot(i, t, n), self.slot(i, (t - lag) * told, n), told
-        place = t - 1 if self.form == "merged" else t
-        closes = (n & 1) == 1 if self.form == "merged" else n == n
-        told = (place >= lag) & (lag < n) & ((place < n) | closes)
+        if self.frame not in TOLD:
+            raise ValueError(f"structure is for the frames {', '.join(TOLD)}, got {self.frame!r}")
+        members = self.orders.members(n)
+        place = t - int(self.frame == "merged")
+        closes = (n & 1 == 1) & (self.group == "pairs") if self.frame == "merged" else self.frame == "closed"
+        told = (place >= lag) & (lag < members) & ((place < members) | closes)
         element = self._element(i, n)
-        return slot(element, place * (told & (place < n)), n), slot(element, (place - lag) * told, n), told
+        this, earlier = place * (told & (place < members)), (place - lag) * told
+        return self.orders.slot(element, this, n), self.orders.slot(element, earlier, n), told
 
     def _element(self, i: Any, n: Any) -> Any:
-        return i if self.limit is None else i * order(n) // self.elements(n)
-
-
-def _left(n: Any) -> tuple[Any, Any]:
-    """How many neighbours are left to choose from in a trio's second and third place, 1 where there are none."""
-    return n - 1 + (2 - n) * (n < 2), n - 2 + (3 - n) * (n < 3)
+        return i if self.limit is None else i * self.orders.order(n) // self.elements(n)
 
 
 MOST_ORDERINGS = 2**31 - 1
@@ -152,7 +158,7 @@ Orderings = Literal["group", "single", "random"] | int
 Reduce = Literal["sum", "mean"]
 
 
-def read(orderings: Orderings, form: Form = "merged", reduce: Reduce = "sum") -> Reading:
+def read(orderings: Orderings, group: str = "pairs", frame: Frame = "merged", reduce: Reduce = "sum") -> Reading:
     """The :class:`Reading` that a layer's ``orderings`` and ``reduce`` stand for.
 
     ``"random"`` reads like ``"single"``: it is the neighbours' numbering that is then drawn afresh (π-SGD).
@@ -161,11 +167,11 @@ def read(orderings: Orderings, form: Form = "merged", reduce: Reduce = "sum") ->
         raise ValueError(f'reduce must be "sum" or "mean", got {reduce!r}')
     mean = reduce == "mean"
     if orderings == "group":
-        return Reading(form, mean=mean)
+        return Reading(group, frame, mean=mean)
     if orderings in ("single", "random"):
-        return Reading(form, limit=1)
+        return Reading(group, frame, limit=1)
     if isinstance(orderings, int) and not isinstance(orderings, bool) and 0 < orderings <= MOST_ORDERINGS:
-        return Reading(form, limit=orderings, rescale=not mean, mean=mean)
+        return Reading(group, frame, limit=orderings, rescale=not mean, mean=mean)
     raise ValueError(
         f'orderings must be "group", "single", "random" or an integer from 1 to {MOST_ORDERINGS}, got {orderings!r}'
     )

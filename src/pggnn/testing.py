@@ -12,10 +12,23 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from pggnn.groups import GROUPS
+from pggnn.orderings import FRAMES, Reading
+
 Layer = Callable[[Tensor, Tensor], Tensor]
 
 DEGREES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 17)
 """Degrees that a drawn graph has at least once: none, one, both parities, and a hub."""
+
+
+READINGS = [
+    Reading(group, frame, limit)
+    for group, orders in GROUPS.items()
+    for frame in FRAMES
+    for limit in (None, 1, 3)
+    if orders.choice is None or (limit is None and frame not in ("closed", "chain"))
+]
+"""Every group in every frame, with all of its orders or some."""
 
 
 def random_graph(degrees: Sequence[int] = DEGREES, seed: int = 0) -> Tensor:

@@ -22,9 +22,8 @@ from pggnn.testing import DEGREES, check_aggregator, check_gradients, random_gra
 NODES = len(DEGREES)
 
 
-def pairs_told(form, n, width):
+def pairs_told(reading, n, width):
     """What each lag of each step speaks of, (earlier, this), in the reference and in closed form."""
-    reading = Reading(form)
     listed = [told_pairs(reading, sequence, width) for sequence in sequences(reading, n)]
     for i, sequence in enumerate(listed):
         for t, step in enumerate(sequence):
@@ -37,36 +36,36 @@ def pairs_told(form, n, width):
 
 @pytest.mark.parametrize("n", range(41))
 def test_every_ordered_pair_is_told_once(n):
-    (counts,) = pairs_told("merged", n, 1)
+    (counts,) = pairs_told(Reading(), n, 1)
     assert counts == {(i, j): 1 for i in range(n) for j in range(n) if i != j}
-    (ring,) = pairs_told("ring", n, 1)
+    (ring,) = pairs_told(Reading(frame="closed"), n, 1)
     assert ring.keys() == counts.keys()
     assert n % 2 == 0 or ring == counts
 
 
 @pytest.mark.parametrize("n", range(8))
 def test_every_pair_of_a_trio_is_told(n):
-    counts = pairs_told("trio", n, 2)
+    counts = pairs_told(Reading("threes", "open"), n, 2)
     pairs = {(i, j) for i in range(n) for j in range(n) if i != j}
     shared = max(1, n - 2)
     assert counts[0] == dict.fromkeys(pairs, min(n - 1, 2) * shared)
     assert counts[1] == dict.fromkeys(pairs if n > 2 else (), shared)
-    assert pairs_told("pair", n, 1) == [dict.fromkeys(pairs, 1)]
+    assert pairs_told(Reading("twos", "open"), n, 1) == [dict.fromkeys(pairs, 1)]
 
 
-@pytest.mark.parametrize("form", ["merged", "ring"])
-def test_longer_reach(form):
+@pytest.mark.parametrize("frame", ["merged", "closed"])
+def test_longer_reach(frame):
     for n in (0, 1, 2, 3, 4, 5, 8):
-        counts = pairs_told(form, n, n + 2)
+        counts = pairs_told(Reading(frame=frame), n, n + 2)
         assert not any(i == j for count in counts for i, j in count)
-        closes = form == "ring" or n % 2 == 1
-        order = len(sequences(Reading(form), n))
+        closes = frame == "closed" or n % 2 == 1
+        order = len(sequences(Reading(frame=frame), n))
         for lag, count in enumerate(counts, start=1):
             assert sum(count.values()) == order * max(0, n - lag + closes * (0 < lag < n))
 
 
 @pytest.mark.parametrize(("width", "most_steps"), [(1, 2**19), (2, 64), (3, 32), (32, 32)])
-@pytest.mark.parametrize("reading", [Reading(), Reading("ring"), Reading(limit=3), Reading("trio")])
+@pytest.mark.parametrize("reading", [Reading(), Reading(frame="closed"), Reading(limit=3), Reading("threes", "open")])
 def test_packed_bits(reading, width, most_steps, monkeypatch):
     monkeypatch.setitem(structure.MOST_STEPS, "cpu", most_steps)
     plan = Plan.build(random_graph(), NODES).renumbered().truncated(8)
@@ -254,7 +253,7 @@ def test_bad_widths_are_refused(width, message):
 def test_where_it_makes_no_sense_it_is_refused():
     with pytest.raises(ValueError, match="a bipartite graph"):
         PGConv(4, 6, structure=1)((torch.randn(3, 4), torch.randn(2, 4)), torch.tensor([[0, 2], [1, 1]]))
-    with pytest.raises(ValueError, match="structure is for sequences of the forms merged, ring, pair, trio"):
+    with pytest.raises(ValueError, match="structure is for the frames merged, closed, open"):
         TripletConv(4, 6, structure=1)
 
 

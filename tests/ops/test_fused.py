@@ -8,9 +8,9 @@ from test_group_recurrence import BLOCKS, DEGREES, PARALLEL, SERIAL, assert_matc
 from pggnn import PGConv, Plan
 from pggnn.cells import CELLS, Recurrence
 from pggnn.ops import group_recurrence
-from pggnn.orderings import FORMS, Reading
+from pggnn.orderings import Reading
 from pggnn.plan import RoomyPlan
-from pggnn.testing import random_graph
+from pggnn.testing import READINGS, random_graph
 
 triton = pytest.importorskip("triton")
 
@@ -30,27 +30,29 @@ gpu = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU on this machine")
 def test_group(cell, layers, workspace):
     """Kept whole, in chunks of tiles, and in slabs of one step."""
     degrees = {PARALLEL: DEGREES, BLOCKS: (0, 1, 2, 3, 5, 6), SERIAL: (0, 1, 3, 4)}[workspace]
-    assert_matches_reference(Reading("merged"), cell, layers, workspace, torch.float, degrees, backend="triton")
+    assert_matches_reference(Reading(), cell, layers, workspace, torch.float, degrees, backend="triton")
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_forms(form):
-    degrees = (0, 1, 2, 3, 4)
-    assert_matches_reference(Reading(form), "lstm", 1, PARALLEL, torch.float, degrees, backend="triton")
-    for cell in ("srn-relu", "srn-identity"):
-        assert_matches_reference(Reading(form, 2), cell, 1, BLOCKS, torch.float, degrees, backend="triton")
+@pytest.mark.parametrize("reading", [reading for reading in READINGS if reading.limit != 1], ids=str)
+def test_readings(reading):
+    assert_matches_reference(reading, "srn", 1, PARALLEL, torch.float, (0, 1, 2, 3, 4), backend="triton")
+
+
+@pytest.mark.parametrize("cell", ["srn-relu", "srn-identity"])
+def test_activations(cell):
+    assert_matches_reference(Reading(limit=2), cell, 1, BLOCKS, torch.float, (0, 1, 2, 3, 4), backend="triton")
 
 
 @pytest.mark.parametrize(
     ("cell", "reading", "layers", "workspace", "structure"),
     [
-        ("lstm", Reading(), 2, PARALLEL, 1), ("gru", Reading("ring"), 1, BLOCKS, 2),
-        ("lstm", Reading("trio"), 2, PARALLEL, 2),
-        ("srn", Reading(limit=3), 1, BLOCKS, 20), ("lstm", Reading("ring", 2), 1, SERIAL, 3),
+        ("lstm", Reading(), 2, PARALLEL, 1), ("gru", Reading(frame="closed"), 1, BLOCKS, 2),
+        ("lstm", Reading("threes", "open"), 2, PARALLEL, 2),
+        ("srn", Reading(limit=3), 1, BLOCKS, 20), ("lstm", Reading(frame="closed", limit=2), 1, SERIAL, 3),
     ],
 )  # fmt: skip
 def test_structure(cell, reading, layers, workspace, structure):
-    degrees = DEGREES if workspace > 0 and reading.form != "trio" else (0, 1, 3, 4)
+    degrees = DEGREES if workspace > 0 and reading.group != "threes" else (0, 1, 3, 4)
     assert_matches_reference(
         reading, cell, layers, workspace, torch.float, degrees, backend="triton", structure=structure
     )  # fmt: skip
@@ -81,7 +83,7 @@ def test_structure_in_half_precision_and_odd_graphs():
 def test_widths(hidden):
     """8 and 20 are filled up to 16 and 32; the weights of 40 leave no room for those of the input beside them."""
     assert_matches_reference(
-        Reading("merged", 3), "gru" if hidden == 8 else "lstm", 2, PARALLEL, torch.float, (4, 0, 3),
+        Reading(limit=3), "gru" if hidden == 8 else "lstm", 2, PARALLEL, torch.float, (4, 0, 3),
         backend="triton", hidden=hidden,
     )  # fmt: skip
 
@@ -90,10 +92,10 @@ def test_widths(hidden):
     ("cell", "hidden", "layers", "reading", "workspace", "structure"),
     [
         ("lstm", 70, 2, Reading(), PARALLEL, 0), ("gru", 128, 1, Reading(), 600_000, 0),
-        ("srn", 65, 2, Reading(), SERIAL, 0), ("lstm", 129, 1, Reading("pair"), PARALLEL, 0),
-        ("gru", 256, 1, Reading("ring", 2), PARALLEL, 0), ("lstm", 80, 2, Reading(limit=1), SERIAL, 0),
-        ("gru", 66, 1, Reading(limit=1), SERIAL, 2), ("lstm", 65, 1, Reading("ring"), PARALLEL, 3),
-        ("srn-relu", 200, 3, Reading("triplet"), PARALLEL, 0),
+        ("srn", 65, 2, Reading(), SERIAL, 0), ("lstm", 129, 1, Reading("twos", "open"), PARALLEL, 0),
+        ("gru", 256, 1, Reading(frame="closed", limit=2), PARALLEL, 0), ("lstm", 80, 2, Reading(limit=1), SERIAL, 0),
+        ("gru", 66, 1, Reading(limit=1), SERIAL, 2), ("lstm", 65, 1, Reading(frame="closed"), PARALLEL, 3),
+        ("srn-relu", 200, 3, Reading("twos", "after"), PARALLEL, 0),
     ],
 )  # fmt: skip
 def test_wide_layers(cell, hidden, layers, reading, workspace, structure):
@@ -115,8 +117,14 @@ def test_wide_layers_in_reduced_precision(cell, hidden, monkeypatch):
         assert_matches_reference(*case, torch.half, (3, 0), backend="triton", hidden=hidden, tolerance=0.01)
 
 
-@pytest.mark.parametrize(("cell", "hidden", "form"), [("lstm", 4, "ring"), ("gru", 4, "chain"), ("lstm", 65, "trio")])
-def test_more_centres_than_rows(cell, hidden, form, monkeypatch):
+@pytest.mark.parametrize(
+    ("cell", "hidden", "reading"),
+    [
+        ("lstm", 4, Reading(frame="closed")), ("gru", 4, Reading(frame="chain")),
+        ("lstm", 65, Reading("threes", "open")),
+    ],
+)  # fmt: skip
+def test_more_centres_than_rows(cell, hidden, reading, monkeypatch):
     """Where centres are not read there are no rows of theirs: what lies beyond those of the neighbours is not read."""
 
     def before_what_is_not_a_number(self, rows, width, dtype=None):
@@ -129,7 +137,7 @@ def test_more_centres_than_rows(cell, hidden, form, monkeypatch):
     gates = rnn(torch.randn(2, 3, device=DEVICE))
     outcomes = []
     for backend in ("triton", "packed"):
-        out = group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(form), cell=cell, backend=backend)
+        out = group_recurrence(gates, rnn.recurrent_weights, plan, reading=reading, cell=cell, backend=backend)
         outcomes.append([out, *torch.autograd.grad(out.sin().sum(), [gates, *rnn.recurrent_weights])])
     for actual, expected in zip(*outcomes, strict=True):
         torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
@@ -137,8 +145,10 @@ def test_more_centres_than_rows(cell, hidden, form, monkeypatch):
 
 @pytest.mark.parametrize("degrees", [(), (0, 0), (1,), (30,)])
 def test_odd_graphs(degrees):
-    assert_matches_reference(Reading("merged", 2), "lstm", 1, PARALLEL, torch.float, degrees, backend="triton")
-    assert_matches_reference(Reading("ring", 2), "srn", 1, PARALLEL, torch.float, degrees, backend="triton")
+    assert_matches_reference(Reading(limit=2), "lstm", 1, PARALLEL, torch.float, degrees, backend="triton")
+    assert_matches_reference(
+        Reading(frame="closed", limit=2), "srn", 1, PARALLEL, torch.float, degrees, backend="triton"
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,7 +188,7 @@ def test_roomy_plans(cell, workspace, degrees):
 def test_half_precision(hidden, workspace):
     """Triton's interpreter has no bfloat16 to speak of; that is tested on a GPU, below."""
     assert_matches_reference(
-        Reading("merged"), "lstm", 2, workspace, torch.half, (3, 4, 0), backend="triton", tolerance=0.006, hidden=hidden
+        Reading(), "lstm", 2, workspace, torch.half, (3, 4, 0), backend="triton", tolerance=0.006, hidden=hidden
     )
 
 
@@ -204,14 +214,14 @@ def test_tiles_of_a_gpu(hidden, workspace, structure, block, warps, monkeypatch)
     monkeypatch.setattr(fused, "shape", lambda *_: fused_shape.Shape(block, warps, projects=False))
     degrees = (3, 4, 0) if workspace > 0 else (2, 0)
     assert_matches_reference(
-        Reading("merged"), "lstm", 2, workspace, torch.half, degrees, backend="triton", tolerance=0.006,
+        Reading(), "lstm", 2, workspace, torch.half, degrees, backend="triton", tolerance=0.006,
         hidden=hidden, structure=structure,
     )  # fmt: skip
 
 
 def test_scattered_gradients_are_the_same():
     torch.use_deterministic_algorithms(False)
-    assert_matches_reference(Reading("merged"), "lstm", 1, BLOCKS, torch.float, backend="triton")
+    assert_matches_reference(Reading(), "lstm", 1, BLOCKS, torch.float, backend="triton")
 
 
 @pytest.mark.parametrize(

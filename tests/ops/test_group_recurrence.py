@@ -13,8 +13,8 @@ from pggnn.ops import group_recurrence
 from pggnn.ops.memory import MOST_BYTES, Pool
 from pggnn.ops.schedule import blocks
 from pggnn.ops.structure import step_codes
-from pggnn.orderings import FORMS, TOLD, Reading
-from pggnn.testing import random_graph
+from pggnn.orderings import TOLD, Reading
+from pggnn.testing import READINGS, random_graph
 
 HIDDEN = 5
 DEGREES = (0, 1, 2, 3, 4, 5, 6, 9, 0, 1)
@@ -61,72 +61,86 @@ def assert_matches_reference(reading, cell, layers, workspace, dtype=torch.doubl
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("cell", CELLS)
 def test_group(cell, layers, workspace):
-    assert_matches_reference(Reading("merged"), cell, layers, workspace)
+    assert_matches_reference(Reading(), cell, layers, workspace)
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
-@pytest.mark.parametrize("form", FORMS)
-def test_forms(form, cell):
-    degrees = (0, 1, 2, 3, 5, 6) if form == "trio" else DEGREES
-    assert_matches_reference(Reading(form), cell, 2, PARALLEL, degrees=degrees)
-    assert_matches_reference(Reading(form), cell, 1, BLOCKS, degrees=degrees)
+def degrees_for(reading):
+    """Choices are many."""
+    return {"all": (0, 1, 2, 3, 4), "threes": (0, 1, 2, 3, 5, 6)}.get(reading.group, DEGREES)
 
 
-@pytest.mark.parametrize("form", ["merged", "ring"])
+@pytest.mark.parametrize("reading", READINGS, ids=str)
+def test_readings(reading):
+    assert_matches_reference(reading, "lstm", 2, PARALLEL, degrees=degrees_for(reading))
+    assert_matches_reference(reading, "gru", 1, BLOCKS, degrees=degrees_for(reading))
+
+
+@pytest.mark.parametrize("frame", ["merged", "closed"])
 @pytest.mark.parametrize("limit", [1, 3])
-def test_fewer_orderings(form, limit):
-    assert_matches_reference(Reading(form, limit), "lstm", 2, PARALLEL)
-    assert_matches_reference(Reading(form, limit), "gru", 1, SERIAL)
+def test_fewer_orderings(frame, limit):
+    assert_matches_reference(Reading(frame=frame, limit=limit), "srn", 2, PARALLEL)
+    assert_matches_reference(Reading(frame=frame, limit=limit), "gru", 1, SERIAL)
+
+
+@pytest.mark.parametrize("backend", ["packed", "triton", "reference"])
+def test_every_order_of_many_is_refused(backend):
+    with pytest.raises(ValueError, match="reads at most 5 neighbours in every order, got 6"):
+        outcome(backend, Reading("all"), "lstm", 1, PARALLEL, torch.float, (0, 6))
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "srn"])
 def test_float32(cell):
-    assert_matches_reference(Reading("merged"), cell, 2, PARALLEL, torch.float)
-    assert_matches_reference(Reading("ring"), cell, 2, BLOCKS, torch.float)
+    assert_matches_reference(Reading(), cell, 2, PARALLEL, torch.float)
+    assert_matches_reference(Reading(frame="closed"), cell, 2, BLOCKS, torch.float)
 
 
 @pytest.mark.parametrize("degrees", [(), (0,), (0, 0, 0), (1,), (2,), (30,), (1, 1, 24, 1, 25)])
-@pytest.mark.parametrize("form", ["merged", "ring", "pair"])
-def test_odd_graphs(form, degrees):
-    assert_matches_reference(Reading(form, limit=None if form == "pair" else 6), "lstm", 2, PARALLEL, degrees=degrees)
+@pytest.mark.parametrize(
+    "reading",
+    [Reading(limit=6), Reading(frame="closed", limit=6), Reading("dihedral", limit=6), Reading("twos", "open")],
+)
+def test_odd_graphs(reading, degrees):
+    assert_matches_reference(reading, "lstm", 2, PARALLEL, degrees=degrees)
 
 
 @pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS, SERIAL])
 @pytest.mark.parametrize(
-    ("cell", "form", "structure"),
+    ("cell", "group", "frame", "structure"),
     [
-        ("lstm", "merged", 1), ("gru", "merged", 2), ("srn", "ring", 3), ("lstm", "ring", 12),
-        ("srn-relu", "merged", 32), ("lstm", "trio", 2), ("gru", "pair", 1),
+        ("lstm", "pairs", "merged", 1), ("gru", "pairs", "merged", 2), ("srn", "pairs", "closed", 3),
+        ("lstm", "pairs", "closed", 12), ("srn-relu", "pairs", "merged", 32), ("lstm", "threes", "open", 2),
+        ("gru", "twos", "open", 1), ("lstm", "dihedral", "merged", 1), ("gru", "trivial", "open", 2),
+        ("lstm", "all", "merged", 3),
     ],
 )  # fmt: skip
-def test_structure(cell, form, structure, workspace):
-    degrees = (0, 1, 2, 3, 5) if form == "trio" else DEGREES
-    assert_matches_reference(Reading(form), cell, 2, workspace, degrees=degrees, structure=structure)
-    assert_matches_reference(Reading(form, 3), cell, 1, workspace, torch.float, degrees, structure=structure)
+def test_structure(cell, group, frame, structure, workspace):
+    reading = Reading(group, frame)
+    fewer = reading if reading.orders.choice else Reading(group, frame, 3)
+    degrees = degrees_for(reading)
+    assert_matches_reference(reading, cell, 2, workspace, degrees=degrees, structure=structure)
+    assert_matches_reference(fewer, cell, 1, workspace, torch.float, degrees, structure=structure)
 
 
 @settings(max_examples=25, deadline=None)
 @given(
     degrees=st.lists(st.integers(0, 6), max_size=5),
-    form=st.sampled_from(list(FORMS)),
-    limit=st.none() | st.integers(1, 5),
+    reading=st.sampled_from(READINGS),
     cell=st.sampled_from(list(CELLS)),
     layers=st.integers(1, 3),
     workspace=st.integers(0, 100_000),
     structure=st.integers(0, 4),
 )
-def test_any_graph_reading_and_budget(degrees, form, limit, cell, layers, workspace, structure):
-    structure *= form in TOLD
-    assert_matches_reference(
-        Reading(form, limit), cell, layers, workspace, degrees=tuple(degrees), structure=structure
-    )  # fmt: skip
+def test_any_graph_reading_and_budget(degrees, reading, cell, layers, workspace, structure):
+    structure *= reading.frame in TOLD
+    degrees = tuple(min(degree, reading.orders.most or degree) for degree in degrees)
+    assert_matches_reference(reading, cell, layers, workspace, degrees=degrees, structure=structure)
 
 
 @pytest.mark.parametrize("most_rows", [1, 10, 50, 10**9])
-@pytest.mark.parametrize("form", FORMS)
-def test_blocks_cover_each_sequence_once(form, most_rows):
-    reading = Reading(form)
-    profile = torch.tensor([[12 if form == "trio" else 60, 2], [7, 30], [3, 50], [2, 4], [1, 3], [0, 9]])
+@pytest.mark.parametrize("reading", [reading for reading in READINGS if reading.group != "all"], ids=str)
+def test_blocks_cover_each_sequence_once(reading, most_rows):
+    largest = 12 if reading.group == "threes" else 60
+    profile = torch.tensor([[largest, 2], [7, 30], [3, 50], [2, 4], [1, 3], [0, 9]])
     lengths = [reading.length(n) for n, nodes in profile.tolist() for _ in range(nodes * reading.count(n))]
     seen, rows = 0, 0
     for block in blocks(profile, reading, most_rows):
@@ -157,13 +171,13 @@ def test_operator_registration():
     weights = [weight.detach().requires_grad_() for weight in rnn.recurrent_weights]
     graph = (plan.start, plan.degree, plan.order, plan.profile, plan.neighbor)
     for keep in (True, False):
-        arguments = (gates, weights, *graph, 0, "merged", 0, "lstm", PARALLEL, False, keep, None)
+        arguments = (gates, weights, *graph, 0, "pairs merged 0", "lstm", PARALLEL, False, keep, None)
         torch.library.opcheck(torch.ops.pggnn.recurrence, arguments)
     bits = torch.randn(2, 4 * HIDDEN).double().requires_grad_()
-    arguments = (gates, [*weights, bits], *graph, 0, "merged", 0, "lstm", PARALLEL, False, True)
+    arguments = (gates, [*weights, bits], *graph, 0, "pairs merged 0", "lstm", PARALLEL, False, True)
     torch.library.opcheck(torch.ops.pggnn.recurrence, (*arguments, step_codes(plan, Reading(), 2)))
     graph = (plan.start, plan.degree, plan.neighbor, plan.center, plan.profile)
-    torch.library.opcheck(torch.ops.pggnn.step_codes, (*graph, "ring", 3, 2))
+    torch.library.opcheck(torch.ops.pggnn.step_codes, (*graph, "pairs closed 3", 2))
 
 
 def test_memory_is_recycled_only_when_free():

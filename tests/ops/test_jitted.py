@@ -13,8 +13,8 @@ from pggnn import PGConv, Plan
 from pggnn.cells import Recurrence
 from pggnn.ops import group_recurrence, packed
 from pggnn.ops.unroll import FLUSH_EVERY, UNROLLED, UnrolledLSTM
-from pggnn.orderings import FORMS, Reading
-from pggnn.testing import random_graph
+from pggnn.orderings import Reading
+from pggnn.testing import READINGS, random_graph
 
 pytest.importorskip("numba")
 
@@ -43,37 +43,35 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_group(way, layers, workspace):
     degrees = DEGREES if workspace > 0 else (0, 1, 3, 4)
-    assert_matches_reference(Reading("merged"), "lstm", layers, workspace, torch.float, degrees)
+    assert_matches_reference(Reading(), "lstm", layers, workspace, torch.float, degrees)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_forms(way, form):
-    degrees = (0, 1, 2, 3, 5)
-    assert_matches_reference(Reading(form), "lstm", 2, PARALLEL, torch.float, degrees)
-    assert_matches_reference(Reading(form, 3), "lstm", 1, BLOCKS, torch.float, degrees)
+@pytest.mark.parametrize("reading", READINGS, ids=str)
+def test_readings(way, reading):
+    assert_matches_reference(reading, "lstm", 2, PARALLEL, torch.float, (0, 1, 2, 3, 5))
 
 
 @pytest.mark.parametrize("degrees", [(), (0,), (0, 0, 0), (1,), (2,), (1, 1, 24, 1, 25), tuple(range(0, 41, 8))])
 @pytest.mark.parametrize("workspace", [PARALLEL, 10_000])
 def test_odd_graphs(way, degrees, workspace):
     """Long sequences too, in slabs of steps where the workspace is small."""
-    assert_matches_reference(Reading("merged", limit=6), "lstm", 2, workspace, torch.float, degrees)
+    assert_matches_reference(Reading(limit=6), "lstm", 2, workspace, torch.float, degrees)
 
 
 @pytest.mark.parametrize("hidden", [1, 16, 33, 128])
 def test_widths(way, hidden):
     degrees = (0, 1, 3, 8)
-    assert_matches_reference(Reading("merged", 4), "lstm", 2, PARALLEL, torch.float, degrees, hidden=hidden)
+    assert_matches_reference(Reading(limit=4), "lstm", 2, PARALLEL, torch.float, degrees, hidden=hidden)
 
 
 @pytest.mark.parametrize("structure", [1, 12])
 @pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS])
 def test_structure(way, structure, workspace):
-    assert_matches_reference(Reading("ring"), "lstm", 2, workspace, torch.float, structure=structure)
+    assert_matches_reference(Reading(frame="closed"), "lstm", 2, workspace, torch.float, structure=structure)
 
 
 def test_the_ways_differ_by_rounding_only(monkeypatch):
-    arguments = (Reading("merged"), "lstm", 2, PARALLEL, torch.float)
+    arguments = (Reading(), "lstm", 2, PARALLEL, torch.float)
     compiled = outcome("packed", *arguments)
     monkeypatch.setattr(packed, "jitted_lstm", lambda: None)
     eager = outcome("packed", *arguments)
@@ -176,8 +174,8 @@ def test_vanished_gradients_are_zero(way, workspace):
     gates = rnn(torch.randn(1, 3)).detach().expand(40, -1).clone().requires_grad_()
     rows = torch.arange(40)
     out = group_recurrence(
-        gates, rnn.recurrent_weights, plan, rows=rows, reading=Reading("path", 1), cell="lstm", backend="packed",
-        workspace=workspace,
+        gates, rnn.recurrent_weights, plan, rows=rows, reading=Reading("trivial", "open"), cell="lstm",
+        workspace=workspace, backend="packed",
     )  # fmt: skip
     (gradient,) = torch.autograd.grad(out.sum(), gates)
     assert (gradient == 0).all(1).sum() > 8

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pggnn.orderings import FORMS, Reading
+from pggnn.testing import READINGS
 
 triton = pytest.importorskip("triton")
 tl = triton.language
@@ -14,20 +14,22 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @triton.jit
-def _slot_kernel(i, t, n, out, FORM: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr):
+def _slot_kernel(i, t, n, out, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr):
     at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    slot = triton_index.slot_read(tl.load(i + at), tl.load(t + at), tl.load(n + at), FORM, LIMIT)
+    slot = triton_index.slot_read(tl.load(i + at), tl.load(t + at), tl.load(n + at), GROUP, FRAME, LIMIT)
     tl.store(out + at, slot)
 
 
 @triton.jit
-def _reading_kernel(q, j, n, i, t, reads, FORM: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr):
+def _reading_kernel(
+    q, j, n, i, t, reads, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr
+):
     at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     j_at, n_at, q_at = tl.load(j + at), tl.load(n + at), tl.load(q + at)
-    sequence, step, does = triton_index.reading(q_at, j_at, n_at, FORM, LIMIT)
+    sequence, step, does = triton_index.reading(q_at, j_at, n_at, GROUP, FRAME, LIMIT)
     tl.store(i + at, sequence)
     tl.store(t + at, step)
-    tl.store(reads + at, (does & (q_at < triton_index.readings(j_at, n_at, FORM, LIMIT))).to(tl.int32))
+    tl.store(reads + at, (does & (q_at < triton_index.readings(j_at, n_at, GROUP, FRAME, LIMIT))).to(tl.int32))
 
 
 def padded(rows):
@@ -35,26 +37,28 @@ def padded(rows):
     return torch.nn.functional.pad(columns, (0, -columns.size(1) % 1024)).to(DEVICE)
 
 
-@pytest.mark.parametrize("limit", [None, 1, 3])
-@pytest.mark.parametrize("form", FORMS)
-def test_slots_and_their_inverse(form, limit):
-    reading = Reading(form, limit)
+@pytest.mark.parametrize("reading", READINGS, ids=str)
+def test_slots_and_their_inverse(reading):
+    constants = {
+        "GROUP": reading.orders.choice or reading.group, "FRAME": reading.frame, "LIMIT": reading.limit or 0,
+        "SIZE": 1024,
+    }  # fmt: skip
+    sizes = {"all": range(6), "threes": range(9)}.get(reading.group, (*range(8), 16, 17))
     steps = [
         (i, t, n)
-        for n in (*range(10), 16, 17)
+        for n in sizes
         for i in range(reading.count(n))
         for t in range(reading.length(n))
     ]  # fmt: skip
     i, t, n = padded(steps)
     out = torch.empty_like(i)
-    _slot_kernel[(i.numel() // 1024,)](i, t, n, out, FORM=form, LIMIT=limit or 0, SIZE=1024)
+    _slot_kernel[(i.numel() // 1024,)](i, t, n, out, **constants)
     assert out[: len(steps)].tolist() == [reading.slot(*step) for step in steps]
 
-    most = 3 * 17 * 17
-    asked = [(q, j, n) for n in (*range(10), 16, 17) for j in range(n + 1) for q in range(min(most, 3 * n * n + 2))]
+    asked = [(q, j, n) for n in sizes for j in range(n + 1) for q in range(max(2 * reading.count(n), 3 * n * n) + 2)]
     q, j, n = padded(asked)
     i, t, reads = (torch.empty_like(q) for _ in range(3))
-    _reading_kernel[(q.numel() // 1024,)](q, j, n, i, t, reads, FORM=form, LIMIT=limit or 0, SIZE=1024)
+    _reading_kernel[(q.numel() // 1024,)](q, j, n, i, t, reads, **constants)
     found = [
         (n, slot if slot < n else -1, i, t)
         for (_, slot, n), i, t, does in zip(asked, i.tolist(), t.tolist(), reads.tolist(), strict=False)

@@ -42,7 +42,7 @@ class SampledLSTM(torch.nn.Module):
         """Runs the layer; there are no edge features."""
         sample = plan.drawn(self.sample) if self.replace else plan.renumbered().truncated(self.sample)
         weights = self.lstm.recurrent_weights
-        read = group_recurrence(self.lstm(x), weights, sample, reading=Reading("path", limit=1), cell="lstm")
+        read = group_recurrence(self.lstm(x), weights, sample, reading=Reading("trivial", "open"), cell="lstm")
         return self.linear(torch.cat([x, read], dim=-1))
 
 

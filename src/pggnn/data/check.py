@@ -78,7 +78,7 @@ def summarize(graphs: Graphs) -> Summary:
     if graphs.splits and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits]):
         hints.append(f'No graph has "split": {" or ".join(missing)}; pggnn train needs all three.')
 
-    steps, fewer, single = (Reading("merged", limit).work(degree) for limit in (None, FEWER, 1))
+    steps, fewer, single = (Reading(limit=limit).work(degree) for limit in (None, FEWER, 1))
     graph_of_node = torch.arange(count).repeat_interleave(nodes)
     most = torch.zeros(count, dtype=torch.long).index_add(0, graph_of_node, steps).max()
     total = int(single.sum())

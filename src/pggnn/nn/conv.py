@@ -11,7 +11,7 @@ from torch_geometric.typing import OptPairTensor, OptTensor, Size
 from pggnn.cells import CELLS, LazyRecurrence, Recurrence
 from pggnn.ops import check_backend, group_recurrence
 from pggnn.ops.structure import MOST_BITS
-from pggnn.orderings import TOLD, Form, Orderings, Reading, Reduce, read
+from pggnn.orderings import TOLD, Frame, Orderings, Reading, Reduce, read
 from pggnn.plan import Plan, as_plan
 
 
@@ -49,8 +49,8 @@ class SequenceConv(MessagePassing):
             raise ValueError(f"edge_dim must be None or at least 1, got {edge_dim}")
         if not 0 <= structure <= MOST_BITS:
             raise ValueError(f"structure must be a number of earlier neighbours, 0 to {MOST_BITS}, got {structure}")
-        if structure > 0 and reading.form not in TOLD:
-            raise ValueError(f"structure is for sequences of the forms {', '.join(TOLD)}, got {reading.form!r}")
+        if structure > 0 and reading.frame not in TOLD:
+            raise ValueError(f"structure is for the frames {', '.join(TOLD)}, got {reading.frame!r}")
         neighbors, centers = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         if reading.reads_root and neighbors != centers:
             raise ValueError(
@@ -270,6 +270,9 @@ class PGConv(SequenceConv):
             the work, and that part of the variance that the numbering makes.
         reduce: ``"sum"`` over the arrangements, as above, or ``"mean"``: what a node gives then does not grow with its
             degree, but does not count either.
+        group: In which orders: ``"pairs"``, 𝔊 of Eq. 2; ``"dihedral"``, the rotations of the neighbours in their
+            numbering, and back; ``"all"``, every order, for at most 5 neighbours: the output then does not depend on
+            their numbering; ``"trivial"``, the given order alone.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})` or
@@ -298,22 +301,24 @@ class PGConv(SequenceConv):
         structure: int = 0,
         numberings: int = 1,
         reduce: Reduce = "sum",
+        group: str = "pairs",
     ) -> None:
-        forms: dict[str, Form] = {"merged": "merged", "linear": "ring"}
-        if root not in forms:
+        frames: dict[str, Frame] = {"merged": "merged", "linear": "closed"}
+        if root not in frames:
             raise ValueError(f'root must be "merged" or "linear", got {root!r}')
         if orderings == "random":
             numbering = "random"
         super().__init__(
-            in_channels, out_channels, read(orderings, forms[root], reduce), cell, num_layers, numbering,
+            in_channels, out_channels, read(orderings, group, frames[root], reduce), cell, num_layers, numbering,
             edge_dim, max_degree, backend, workspace, flow, structure, numberings,
         )  # fmt: skip
-        self.orderings, self.root, self.reduce = orderings, root, reduce
+        self.orderings, self.root, self.reduce, self.group = orderings, root, reduce, group
 
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, cell={self.cell!r}, "
             f"num_layers={self.num_layers}, orderings={self.orderings!r}, root={self.root!r}"
             + (f", structure={self.structure}" if self.structure else "")
-            + (f", reduce={self.reduce!r})" if self.reduce != "sum" else ")")
+            + (f", reduce={self.reduce!r}" if self.reduce != "sum" else "")
+            + (f", group={self.group!r})" if self.group != "pairs" else ")")
         )

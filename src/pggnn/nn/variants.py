@@ -18,7 +18,7 @@ class PairConv(SequenceConv):
     """
 
     def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
-        super().__init__(in_channels, out_channels, Reading("pair"), **kwargs)
+        super().__init__(in_channels, out_channels, Reading("twos", "open"), **kwargs)
 
 
 class TripletConv(SequenceConv):
@@ -32,7 +32,7 @@ class TripletConv(SequenceConv):
     """
 
     def __init__(self, in_channels: int, out_channels: int, **kwargs: Any) -> None:
-        super().__init__(in_channels, out_channels, Reading("triplet"), **kwargs)
+        super().__init__(in_channels, out_channels, Reading("twos", "after"), **kwargs)
 
 
 class TrioConv(SequenceConv):
@@ -49,7 +49,7 @@ class TrioConv(SequenceConv):
     """
 
     def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
-        super().__init__(in_channels, out_channels, Reading("trio"), **kwargs)
+        super().__init__(in_channels, out_channels, Reading("threes", "open"), **kwargs)
 
 
 class ChainConv(SequenceConv):
@@ -65,4 +65,4 @@ class ChainConv(SequenceConv):
     """
 
     def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
-        super().__init__(in_channels, out_channels, Reading("chain"), **kwargs)
+        super().__init__(in_channels, out_channels, Reading("pairs", "chain"), **kwargs)

@@ -98,7 +98,10 @@ class Fused:
         self.precision = "tf32x3" if exact else "tf32"
         self.layout = {"HP": self.width, "WN": columns, "E": vector, "FIELDS": self.fields}
         self.gating = {"H": self.hidden, "GATES": self.gate_count}
-        self.reads = {"FORM": reading.form, "LIMIT": reading.limit or 0, "B": self.shape.block}
+        self.reads = {
+            "GROUP": reading.orders.choice or reading.group, "FRAME": reading.frame, "LIMIT": reading.limit or 0,
+            "B": self.shape.block,
+        }  # fmt: skip
         self.running = {
             **self.layout, **self.reads, "CELL": cell, "PRECISION": self.precision,
             "FAST": not exact and not INTERPRETED, "num_warps": self.shape.warps,

@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 from pggnn.ops import plain
 from pggnn.ops.packed import Packed, state_dtype
 from pggnn.ops.schedule import Graph
-from pggnn.orderings import Form, Reading
+from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 Again = Callable[[Tensor, list[Tensor]], Tensor]
@@ -39,7 +39,7 @@ def differentiable(
     graph = Graph(plan.start, plan.degree, plan.order, plan.profile, rows, root, codes)
     if torch.compiler.is_compiling() or type(gates) not in (Tensor, torch.nn.Parameter):
         out: Tensor = _forward(
-            gates, weights, *graph[:-1], reading.form, reading.limit or 0, cell, workspace, fused, keep, codes
+            gates, weights, *graph[:-1], reading.spec, cell, workspace, fused, keep, codes
         )[0]  # fmt: skip
         return out
     if torch._C._are_functorch_transforms_active() or has_tangents((gates, *weights)):
@@ -58,6 +58,7 @@ def _operation(
     gates: Tensor, weights: list[Tensor], graph: Graph, reading: Reading, cell: str, workspace: int, fused: bool,
     plan: Plan | None = None,
 ) -> Operation:  # fmt: skip
+    reading.check(graph.profile)
     if not fused:
         return Packed(gates, weights, graph, reading, cell, workspace, plan)
     from pggnn.ops.fused import Fused
@@ -173,12 +174,12 @@ def _second(again: Again, saved: Sequence[Tensor], directions: Sequence[Tensor |
 @torch.library.custom_op("pggnn::recurrence", mutates_args=())
 def _forward(
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
+    root: int, spec: str, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The sums, and what the backward pass needs where it is to be kept and fits the workspace."""
     refuse_tangents()
     graph = Graph(start, degree, order, profile, rows, root, codes)
-    reading = Reading(cast(Form, form), limit or None)
+    reading = Reading.parse(spec)
     with torch.cuda.device_of(gates):
         out, states = _operation(gates, weights, graph, reading, cell, workspace, fused).forward(keep)
     return out.to(gates.dtype), states
@@ -187,7 +188,7 @@ def _forward(
 @_forward.register_fake
 def _(
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
+    root: int, spec: str, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     elements = torch.library.get_ctx().new_dynamic_size() if keep else 0
     half = fused and gates.dtype in (torch.bfloat16, torch.float16)
@@ -199,12 +200,12 @@ def _(
 def _backward(
     d_out: Tensor, states: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, codes: Tensor | None,
+    root: int, spec: str, cell: str, workspace: int, fused: bool, codes: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the gate rows and of each weight."""
     refuse_tangents()
     graph = Graph(start, degree, order, profile, rows, root, codes)
-    reading = Reading(cast(Form, form), limit or None)
+    reading = Reading.parse(spec)
     with torch.cuda.device_of(gates):
         operation = _operation(gates, weights, graph, reading, cell, workspace, fused)
         d_gates, d_weights = operation.backward(d_out, states)
@@ -215,7 +216,7 @@ def _backward(
 def _(
     d_out: Tensor, states: Tensor,
     gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
-    root: int, form: str, limit: int, cell: str, workspace: int, fused: bool, codes: Tensor | None,
+    root: int, spec: str, cell: str, workspace: int, fused: bool, codes: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
     return [torch.empty_like(gates), *(torch.empty_like(weight) for weight in weights)]
 
@@ -230,19 +231,19 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]
 def _gradient(ctx: Any, d_out: Tensor | None, _: Tensor) -> tuple[Any, ...]:
     states, gates, start, degree, order, profile, rows, codes, *weights = ctx.saved_tensors
     if d_out is None:
-        return None, [None] * len(weights), *([None] * 13)
+        return None, [None] * len(weights), *([None] * 12)
     d_gates, *d_weights = _backward(
         d_out, states, gates, weights, start, degree, order, profile, rows, *ctx.constants, codes
     )
-    return d_gates, d_weights, *([None] * 13)
+    return d_gates, d_weights, *([None] * 12)
 
 
 _forward.register_autograd(_gradient, setup_context=_setup_context)
 
 
 def _setup_second(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-    d_out, _, gates, weights, start, degree, order, profile, rows, root, form, limit, cell, _, _, codes = inputs
-    ctx.root, ctx.reading, ctx.cell = root, Reading(cast(Form, form), limit or None), cell
+    d_out, _, gates, weights, start, degree, order, profile, rows, root, spec, cell, _, _, codes = inputs
+    ctx.root, ctx.reading, ctx.cell = root, Reading.parse(spec), cell
     ctx.save_for_backward(start, degree, order, profile, rows, codes, d_out, gates, *weights)
 
 
@@ -251,7 +252,7 @@ def _second_gradient(ctx: Any, directions: list[Tensor | None]) -> tuple[Any, ..
     graph = Graph(start, degree, order, profile, rows, ctx.root, codes)
     again = partial(plain.recurrence, graph=graph, reading=ctx.reading, cell=ctx.cell)
     d_d_out, d_gates, *d_weights = _second(again, saved, directions)
-    return d_d_out, None, d_gates, d_weights, *([None] * 12)
+    return d_d_out, None, d_gates, d_weights, *([None] * 11)
 
 
 _backward.register_autograd(_second_gradient, setup_context=_setup_second)

@@ -19,6 +19,7 @@ from pggnn.orderings import Reading
 
 def recurrence(gates: Tensor, weights: Sequence[Tensor], graph: Graph, reading: Reading, cell: str) -> Tensor:
     """The sum over each node's sequences of the last hidden state; the last weight belongs to ``graph.codes``."""
+    reading.check(graph.profile)
     dtype = state_dtype(gates, weights)
     table, weights = gates.to(dtype), [weight.to(dtype) for weight in weights]
     structure = None if graph.codes is None else weights.pop()

@@ -1,6 +1,6 @@
 """The operation by definition, in loops, on any device and dtype, differentiated by autograd: judge of the others."""
 
-from itertools import chain, permutations
+from itertools import permutations
 
 import torch
 from torch import Tensor
@@ -12,30 +12,40 @@ from pggnn.orderings import ROOT, Reading
 from pggnn.plan import Plan
 
 
+def arrangements(name: str, n: int) -> list[list[int]]:
+    """The orders of a group on n members, built by composing permutations rather than in closed form."""
+    if name == "pairs":
+        return [[*g.images] for g in group(n)]
+    if name == "dihedral":
+        turned = [[(first + t) % n for t in range(n)] for first in range(n)]
+        back = [[(first - t) % n for t in range(n)] for first in range(n)] if n > 2 else []
+        return turned + back or [[]]
+    if name == "trivial":
+        return [[*range(n)]]
+    size = {"twos": 2, "threes": 3, "all": 5}[name]
+    return [] if name == "twos" and n == 1 else [[*one] for one in permutations(range(n), min(n, size))]
+
+
 def sequences(reading: Reading, n: int) -> list[list[int]]:
-    """What is read at a node with n neighbours, built by composing permutations rather than in closed form."""
-    if reading.form == "pair":
-        return [[i, j] for i, j in permutations(range(n), 2)]
-    if reading.form == "triplet":
-        return [[i, j, ROOT] for i, j in permutations(range(n), 2)]
-    if reading.form == "trio":
-        return [[*trio] for trio in permutations(range(n), min(n, 3))] if n > 0 else []
-    elements = list(group(n))
-    if reading.limit is not None and len(elements) > reading.limit:
-        elements = [elements[i * len(elements) // reading.limit] for i in range(reading.limit)]
-    if reading.form == "merged":
-        return [[ROOT, *g.images, ROOT] for g in elements]
-    if reading.form == "path":
-        return [[*g.images] for g in elements] if n > 0 else []
-    rings = [[*g.images, g(0)] for g in elements] if n > 0 else []
-    return [list(chain.from_iterable(rings))] if reading.form == "chain" and rings else rings
+    """What is read at a node with n neighbours."""
+    orders = arrangements(reading.group, n)
+    if reading.limit is not None and len(orders) > reading.limit:
+        orders = [orders[i * len(orders) // reading.limit] for i in range(reading.limit)]
+    if reading.frame == "merged":
+        return [[ROOT, *members, ROOT] for members in orders]
+    if n == 0:
+        return []
+    ends = {"closed": lambda members: members[:1], "open": lambda members: [], "after": lambda members: [ROOT]}
+    if reading.frame == "chain":
+        return [[slot for members in orders for slot in (*members, members[0])]]
+    return [[*members, *ends[reading.frame](members)] for members in orders]
 
 
 def told_slots(reading: Reading, sequence: list[int]) -> list[int]:
     """The neighbour that the bits of each step are about, see :meth:`Reading.told_pair`."""
-    if reading.form != "merged":
+    if reading.frame != "merged":
         return sequence
-    closes = len(sequence) % 2 == 1
+    closes = len(sequence) % 2 == 1 and reading.group == "pairs"
     return [*sequence[:-1], sequence[1] if closes else ROOT]
 
 
@@ -53,6 +63,7 @@ def group_recurrence(
     structure: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """See :func:`pggnn.ops.group_recurrence`."""
+    reading.check(plan.profile)
     edges = set(zip(plan.center.tolist(), plan.neighbor.tolist(), strict=True)) if structure is not None else set()
     out = []
     for v, (n, start) in enumerate(zip(plan.degree.tolist(), plan.start.tolist(), strict=True)):

@@ -8,12 +8,10 @@ neighbours, but knows all edges. The bits are looked up once per plan, reading a
 a time, and take Σ |𝔊| (n + 2) · w bits, w rounded up to a power of two.
 """
 
-from typing import cast
-
 import torch
 from torch import Tensor
 
-from pggnn.orderings import Form, Reading
+from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 MOST_STEPS = {"cpu": 2**19, "cuda": 2**22}
@@ -47,15 +45,15 @@ def read_bits(codes: Tensor, step: Tensor, width: int) -> Tensor:
 
 def _look_up(plan: Plan, reading: Reading, width: int) -> Tensor:
     graph = plan.start, plan.degree, plan.neighbor, plan.center, plan.profile
-    return _step_codes(*graph, reading.form, reading.limit or 0, width)
+    return _step_codes(*graph, reading.spec, width)
 
 
 @torch.library.custom_op("pggnn::step_codes", mutates_args=())
 def _step_codes(
-    start: Tensor, degree: Tensor, neighbor: Tensor, center: Tensor, profile: Tensor, form: str, limit: int, width: int
+    start: Tensor, degree: Tensor, neighbor: Tensor, center: Tensor, profile: Tensor, spec: str, width: int
 ) -> Tensor:
     """An operator, since how many words there are cannot be known to a compiler."""
-    reading = Reading(cast(Form, form), limit or None)
+    reading = Reading.parse(spec)
     steps = reading.steps(profile)
     per_word = 32 // stride(width)
     words = neighbor.new_zeros(-(-steps // per_word), dtype=torch.int32)
@@ -88,7 +86,7 @@ def _step_codes(
 
 @_step_codes.register_fake
 def _(
-    start: Tensor, degree: Tensor, neighbor: Tensor, center: Tensor, profile: Tensor, form: str, limit: int, width: int
+    start: Tensor, degree: Tensor, neighbor: Tensor, center: Tensor, profile: Tensor, spec: str, width: int
 ) -> Tensor:
     return neighbor.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=torch.int32)
 

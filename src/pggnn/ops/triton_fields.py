@@ -41,7 +41,8 @@ def forward_fields(
     node_of, first, degree, start, offset, acts, cells, hidden, last, carry_in, carry_out,
     codes, first_step, structure, total, first_sequence, t_begin, root,
     HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, CELL: tl.constexpr,
-    FORM: tl.constexpr, LIMIT: tl.constexpr, SOURCE: tl.constexpr, KEEP: tl.constexpr, TOP: tl.constexpr,
+    GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr,
+    SOURCE: tl.constexpr, KEEP: tl.constexpr, TOP: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, LAGS: tl.constexpr,
     STRIDE: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
@@ -50,7 +51,7 @@ def forward_fields(
     W: tl.constexpr = FIELDS * HP
     F: tl.constexpr = HP // WN
     rows = held_rows(B, WN)
-    sequence, valid, node, n, steps = sequences_of(rows, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    sequence, valid, node, n, steps = sequences_of(rows, node_of, degree, total, first_sequence, B, GROUP, FRAME, LIMIT)
     base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     k = tl.arange(0, HP)
@@ -82,9 +83,9 @@ def forward_fields(
         slots = tl.load(start + node)
         i = sequence - tl.load(first + node)
         columns = fragment(0, B, HP, WN, E, FIELDS)
-        row = row_read(table_rows, root, node, slots, i, t_begin, n, steps, FORM, LIMIT)
+        row = row_read(table_rows, root, node, slots, i, t_begin, n, steps, GROUP, FRAME, LIMIT)
         ahead = table + row.to(tl.int64) * W + columns
-        row = row_read(table_rows, root, node, slots, i, t_begin + 1, n, steps, FORM, LIMIT).to(tl.int32)
+        row = row_read(table_rows, root, node, slots, i, t_begin + 1, n, steps, GROUP, FRAME, LIMIT).to(tl.int32)
     else:
         ahead = below + field_spread
     x_i = tl.load(ahead)
@@ -124,7 +125,7 @@ def forward_fields(
         gates = assembled(x_o, B, HP, WN).to(tl.float32)
         x_o = tl.load(ahead + 3 * F)
         if SOURCE == "table":
-            row = row_read(table_rows, root, node, slots, i, t + 2, n, steps, FORM, LIMIT).to(tl.int32)
+            row = row_read(table_rows, root, node, slots, i, t + 2, n, steps, GROUP, FRAME, LIMIT).to(tl.int32)
         o_t = sigmoid(tl.dot(h, w_o, acc=gates, input_precision=PRECISION), FAST)
         if KEEP:
             put(acts + 3 * F + field_spread, o_t.to(dtype), B, HP, WN, E)
@@ -148,7 +149,8 @@ def backward_fields(
     d_out, d_hidden, d_below, weight_ih, weight_hh, node_of, degree, offset, acts, d_acts, cells, hidden, carry,
     total, first_sequence, t_begin,
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
-    CELL: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, TOP: tl.constexpr, PROJECTS: tl.constexpr,
+    CELL: tl.constexpr, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr,
+    TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, FETCHES: tl.constexpr,
 ):  # fmt: skip
     """Runs one layer back over a tile, see :func:`~pggnn.ops.triton_recurrence.backward_layer`; it never
@@ -157,7 +159,7 @@ def backward_fields(
     W: tl.constexpr = FIELDS * HP
     F: tl.constexpr = HP // WN
     rows = held_rows(B, WN)
-    _, valid, node, _, steps = sequences_of(rows, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    _, valid, node, _, steps = sequences_of(rows, node_of, degree, total, first_sequence, B, GROUP, FRAME, LIMIT)
     base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     k, col = tl.arange(0, HP), tl.arange(0, W)

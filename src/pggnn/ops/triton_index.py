@@ -1,7 +1,7 @@
 """Which gate row a step of a sequence reads, and which steps read a slot, in closed form inside the kernels.
 
 The arithmetic of :mod:`pggnn.groups` and :class:`pggnn.orderings.Reading`, which tests hold it against, in Triton;
-nothing is tabulated.
+nothing is tabulated. ``GROUP`` is a name, or the number of members where an order chooses some of them.
 """
 
 import triton
@@ -9,14 +9,41 @@ import triton.language as tl
 
 
 @triton.jit
-def order(n):
-    """|𝔊|, see :func:`pggnn.groups.order`."""
-    return tl.where(n < 2, 1, n - (n & 1))
+def left(n, taken):
+    """Members to choose from when so many are taken, 1 where there are none."""
+    return tl.maximum(n - taken, 1)
 
 
 @triton.jit
-def slot(k, t, n):
-    """σᵏ(t) on n neighbours, see :func:`pggnn.groups.slot`."""
+def order(n, GROUP: tl.constexpr):
+    """How many orders there are, see :attr:`pggnn.groups.Group.order`; a number is a choice of so many members."""
+    if GROUP == "pairs":
+        return tl.where(n < 2, 1, n - (n & 1))
+    elif GROUP == "dihedral":
+        return tl.where(n > 2, 2 * n, tl.maximum(n, 1))
+    elif GROUP == "trivial":
+        return n * 0 + 1
+    else:
+        size = tl.maximum(n, 1)
+        for taken in tl.static_range(1, GROUP):
+            size *= left(n, taken)
+        if GROUP == 2:  # one member is no pair
+            size = tl.where(n == 1, 0, size)
+        return size
+
+
+@triton.jit
+def members(n, GROUP: tl.constexpr):
+    """How many members each order reads."""
+    if (GROUP == "pairs") | (GROUP == "dihedral") | (GROUP == "trivial"):
+        return n
+    else:
+        return tl.minimum(n, GROUP)
+
+
+@triton.jit
+def turned(k, t, n):
+    """σᵏ(t) on n members, see :func:`pggnn.groups.slot`."""
     fixed = n & 1
     length = n - fixed
     half = (t - fixed) >> 1
@@ -27,52 +54,104 @@ def slot(k, t, n):
 
 
 @triton.jit
-def elements(n, LIMIT: tl.constexpr):
-    """How many elements of 𝔊 are used; a ``LIMIT`` of 0 is the whole group."""
-    size = order(n)
+def digit(k, n, STEP: tl.constexpr, SIZE: tl.constexpr, BASE: tl.constexpr):
+    """Digit ``STEP`` of choice ``k`` of ``SIZE`` out of n members, of which ``BASE`` are taken before."""
+    for taken in tl.static_range(0, SIZE - 1 - STEP):
+        k = k // left(n, BASE + SIZE - 1 - taken)
+    if STEP + BASE > 0:
+        k = k % left(n, BASE + STEP)
+    return k
+
+
+@triton.jit
+def chosen(k, n, STEP: tl.constexpr, SIZE: tl.constexpr, BASE: tl.constexpr):
+    """The member that choice ``k`` has at ``STEP``, counted among those that are not taken before."""
+    found = digit(k, n, STEP, SIZE, BASE)
+    for back in tl.static_range(0, STEP):
+        found += found >= digit(k, n, STEP - 1 - back, SIZE, BASE)
+    return found
+
+
+@triton.jit
+def slot(k, t, n, GROUP: tl.constexpr):
+    """The member that order ``k`` reads at step ``t``, see :attr:`pggnn.groups.Group.slot`."""
+    if GROUP == "pairs":
+        return turned(k, t, n)
+    elif GROUP == "dihedral":
+        first = tl.where(k >= n, k - n, k)
+        place = tl.where(k >= n, first - t, first + t)
+        return tl.where(place >= n, place - n, tl.where(place < 0, place + n, place))
+    elif GROUP == "trivial":
+        return t + 0 * k
+    else:
+        found = t * 0 + k * 0
+        for step in tl.static_range(0, GROUP):
+            found = tl.where(t == step, chosen(k, n, step, GROUP, 0), found)
+        return found
+
+
+@triton.jit
+def place(k, j, n, GROUP: tl.constexpr):
+    """The step at which order ``k`` reads member ``j``, see :attr:`pggnn.groups.Group.place`."""
+    if GROUP == "pairs":
+        return turned(tl.where(k > 0, order(n, GROUP) - k, 0), j, n)
+    elif GROUP == "dihedral":
+        first = tl.where(k >= n, k - n, k)
+        step = tl.where(k >= n, first - j, j - first)
+        return tl.where(step < 0, step + n, step)
+    else:
+        return j + 0 * k
+
+
+@triton.jit
+def elements(n, GROUP: tl.constexpr, LIMIT: tl.constexpr):
+    """How many orders are used; a ``LIMIT`` of 0 is the whole group."""
+    size = order(n, GROUP)
     if LIMIT > 0:
         size = tl.minimum(size, LIMIT)
     return size
 
 
 @triton.jit
-def element(i, n, LIMIT: tl.constexpr):
-    """The power of σ that sequence ``i`` stands for."""
+def element(i, n, GROUP: tl.constexpr, LIMIT: tl.constexpr):
+    """The order that sequence ``i`` stands for."""
     if LIMIT > 0:
-        return i * order(n) // elements(n, LIMIT)
+        return i * order(n, GROUP) // elements(n, GROUP, LIMIT)
     else:
         return i
 
 
 @triton.jit
-def length(n, FORM: tl.constexpr, LIMIT: tl.constexpr):
-    """How many steps each sequence of a node with n neighbours has."""
-    if FORM == "merged":
-        return n + 2
-    elif FORM == "ring":
-        return n + 1
-    elif FORM == "path":
-        return n
-    elif FORM == "chain":
-        return (n + 1) * elements(n, LIMIT)
-    elif FORM == "pair":
-        return n * 0 + 2
-    elif FORM == "trio":
-        return tl.minimum(n, 3)
+def length(n, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr):
+    """How many steps each sequence of a node with n members has."""
+    if FRAME == "merged":
+        return members(n, GROUP) + 2
+    elif FRAME == "open":
+        return members(n, GROUP)
+    elif FRAME == "chain":
+        return (n + 1) * elements(n, GROUP, LIMIT)
     else:
-        return n * 0 + 3
+        return members(n, GROUP) + 1
 
 
 @triton.jit
 def sequences_of(
-    rows, node_of, degree, total, first_sequence, B: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr
+    rows,
+    node_of,
+    degree,
+    total,
+    first_sequence,
+    B: tl.constexpr,
+    GROUP: tl.constexpr,
+    FRAME: tl.constexpr,
+    LIMIT: tl.constexpr,
 ):
     """The sequences in these rows of the program's tile: number, whether it exists, node, its degree, steps."""
     sequence = first_sequence + tl.program_id(0) * B + rows
     valid = sequence < tl.load(total)
     node = tl.load(node_of + sequence, mask=valid, other=0)
     n = tl.load(degree + node).to(tl.int32)
-    return sequence, valid, node, n, tl.where(valid, length(n, FORM, LIMIT), 0)
+    return sequence, valid, node, n, tl.where(valid, length(n, GROUP, FRAME, LIMIT), 0)
 
 
 @triton.jit
@@ -84,96 +163,99 @@ def blocks_of(offset, B: tl.constexpr):
 
 
 @triton.jit
-def trio(a, b, c, n):
-    """The number of the trio of these neighbours, of which those that n has no room for do not matter."""
-    b, c = tl.where(n < 2, 0, b - (b > a)), tl.where(n < 3, 0, c - (c > a) - (c > b))
-    return (a * tl.maximum(n - 1, 1) + b) * tl.maximum(n - 2, 1) + c
-
-
-@triton.jit
-def slot_read(i, t, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
-    """The neighbour that sequence ``i`` reads at step ``t``, or −1 where it reads the centre node."""
-    if FORM == "merged":
-        inner = (t > 0) & (t <= n)
-        return tl.where(inner, slot(element(i, n, LIMIT), tl.where(inner, t - 1, 0), n), -1)
-    elif (FORM == "ring") | (FORM == "path"):
-        return slot(element(i, n, LIMIT), tl.where(t < n, t, 0), n)
-    elif FORM == "chain":
+def slot_read(i, t, n, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr):
+    """The member that sequence ``i`` reads at step ``t``, or −1 where it reads the centre node."""
+    if FRAME == "merged":
+        inner = (t > 0) & (t <= members(n, GROUP))
+        return tl.where(inner, slot(element(i, n, GROUP, LIMIT), tl.where(inner, t - 1, 0), n, GROUP), -1)
+    elif FRAME == "after":
+        inner = t < members(n, GROUP)
+        return tl.where(inner, slot(element(i, n, GROUP, LIMIT), tl.where(inner, t, 0), n, GROUP), -1)
+    elif FRAME == "chain":
         turn = t // (n + 1)
-        place = t - turn * (n + 1)
-        return slot(element(turn, n, LIMIT), tl.where(place < n, place, 0), n)
-    elif FORM == "trio":
-        third = tl.maximum(n - 2, 1)
-        a = i // (third * tl.maximum(n - 1, 1))
-        b = i // third % tl.maximum(n - 1, 1)
-        b = b + (b >= a)
-        c = i % third
-        c = c + (c >= tl.minimum(a, b))
-        c = c + (c >= tl.maximum(a, b))
-        return tl.where(t == 2, c, tl.where(t == 1, b, a))
+        at = t - turn * (n + 1)
+        return slot(element(turn, n, GROUP, LIMIT), tl.where(at < n, at, 0), n, GROUP)
     else:
-        others = tl.maximum(n - 1, 1)
-        first = i // others
-        second = i - first * others
-        second = second + (second >= first)
-        return tl.where(t == 2, -1, tl.where(t == 1, second, first))
+        return slot(element(i, n, GROUP, LIMIT), tl.where(t < members(n, GROUP), t, 0), n, GROUP)
 
 
 @triton.jit
-def readings(j, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
+def reads_of_member(n, GROUP: tl.constexpr, LIMIT: tl.constexpr):
+    """How many orders read a member: all, or those choices that it is among."""
+    if (GROUP == "pairs") | (GROUP == "dihedral") | (GROUP == "trivial"):
+        return elements(n, GROUP, LIMIT)
+    else:
+        times = members(n, GROUP)
+        for taken in tl.static_range(1, GROUP):
+            times *= left(n, taken)
+        if GROUP == 2:
+            times = tl.where(n < 2, 0, times)
+        return times
+
+
+@triton.jit
+def read_of_member(q, j, n, GROUP: tl.constexpr, LIMIT: tl.constexpr):
+    """The ``q``-th (sequence, place among the members) that reads member ``j``."""
+    if (GROUP == "pairs") | (GROUP == "dihedral") | (GROUP == "trivial"):
+        return q, place(element(q, n, GROUP, LIMIT), tl.minimum(j, tl.maximum(n - 1, 0)), n, GROUP)
+    else:  # the others are a choice of one less out of the others, and j stands between them at step t
+        steps = tl.maximum(members(n, GROUP), 1)
+        t, others = q % steps, q // steps
+        k = q * 0
+        for step in tl.static_range(0, GROUP):
+            before, after = q * 0, q * 0  # the members at this step if j stands later, or earlier
+            if step < GROUP - 1:
+                before = chosen(others, n, step, GROUP - 1, 1)
+                before += before >= j
+            if step > 0:
+                after = chosen(others, n, step - 1, GROUP - 1, 1)
+                after += after >= j
+            at = tl.where(t == step, j, tl.where(t > step, before, after))
+            smaller = tl.where((t < step) & (j < at), 1, 0)
+            for earlier in tl.static_range(0, GROUP - 1):
+                other = chosen(others, n, earlier, GROUP - 1, 1)
+                other += other >= j
+                stands = tl.where(t <= earlier, earlier + 1, earlier)
+                smaller += tl.where((stands < step) & (other < at), 1, 0)
+            k = k * left(n, step) + tl.where(n > step, at - smaller, 0)
+        return k, t
+
+
+@triton.jit
+def readings(j, n, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr):
     """How many (sequence, step) pairs :func:`reading` runs through for slot ``j``; slot ``n`` is the centre node."""
-    if FORM == "merged":
-        return tl.where(j < n, elements(n, LIMIT), 2 * elements(n, LIMIT))
-    elif FORM == "path":
-        return tl.where(j < n, elements(n, LIMIT), 0)
-    elif (FORM == "ring") | (FORM == "chain"):
-        return tl.where(j < n, 2 * elements(n, LIMIT), 0)
-    elif FORM == "trio":
-        return tl.where(j < n, tl.minimum(n, 3) * tl.maximum(n - 1, 1) * tl.maximum(n - 2, 1), 0)
+    if FRAME == "merged":
+        return tl.where(j < n, reads_of_member(n, GROUP, LIMIT), 2 * elements(n, GROUP, LIMIT))
+    elif FRAME == "after":
+        center = tl.where(n > 0, elements(n, GROUP, LIMIT), 0)
+        return tl.where(j < n, reads_of_member(n, GROUP, LIMIT), center)
+    elif FRAME == "open":
+        return tl.where(j < n, reads_of_member(n, GROUP, LIMIT), 0)
     else:
-        center = (n * (n - 1)) if FORM == "triplet" else 0
-        return tl.where(j < n, 2 * (n - 1), center)
+        return tl.where(j < n, 2 * elements(n, GROUP, LIMIT), 0)
 
 
 @triton.jit
-def reading(q, j, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
-    """The ``q``-th (sequence, step) that reads slot ``j`` of a node with n neighbours, and whether it does.
-
-    σᵏ(t) = j at t = σ⁻ᵏ(j), so this is :func:`slot_read` turned round.
-    """
-    if FORM == "merged":
-        k = element(q, n, LIMIT)
-        at = slot(tl.where(k > 0, order(n) - k, 0), tl.minimum(j, tl.maximum(n - 1, 0)), n) + 1
-        i = tl.where(j < n, q, q // 2)
-        return i, tl.where(j < n, at, (q % 2) * (n + 1)), q >= 0
-    elif FORM == "path":
-        k = element(q, n, LIMIT)
-        return q, slot(tl.where(k > 0, order(n) - k, 0), j, n), q >= 0
-    elif (FORM == "ring") | (FORM == "chain"):
+def reading(q, j, n, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr):
+    """The ``q``-th (sequence, step) that reads slot ``j`` of a node with n members, and whether it does:
+    :func:`slot_read` turned round."""
+    if FRAME == "merged":
+        i, at = read_of_member(q, j, n, GROUP, LIMIT)
+        last = (q % 2) * (members(n, GROUP) + 1)
+        return tl.where(j < n, i, q // 2), tl.where(j < n, at + 1, last), q >= 0
+    elif FRAME == "after":
+        i, at = read_of_member(q, j, n, GROUP, LIMIT)
+        return tl.where(j < n, i, q), tl.where(j < n, at, members(n, GROUP)), q >= 0
+    elif FRAME == "open":
+        i, at = read_of_member(q, j, n, GROUP, LIMIT)
+        return i, at, q >= 0
+    else:
         turn = q // 2
-        k = element(turn, n, LIMIT)
+        k = element(turn, n, GROUP, LIMIT)
         closes = (q % 2) == 1
-        at = tl.where(closes, n, slot(tl.where(k > 0, order(n) - k, 0), j, n))
-        reads = (q % 2 == 0) | (slot(k, j * 0, n) == j)
-        if FORM == "chain":
+        at = tl.where(closes, n, place(k, j, n, GROUP))
+        reads = (q % 2 == 0) | (slot(k, j * 0, n, GROUP) == j)
+        if FRAME == "chain":
             return turn * 0, turn * (n + 1) + at, reads
         else:
             return turn, at, reads
-    elif FORM == "trio":
-        steps = tl.maximum(tl.minimum(n, 3), 1)
-        third = tl.maximum(n - 2, 1)
-        t = q % steps
-        x = q // steps // third
-        x = x + (x >= j)
-        y = q // steps % third
-        y = y + (y >= tl.minimum(j, x))
-        y = y + (y >= tl.maximum(j, x))
-        i = tl.where(t == 0, trio(j, x, y, n), tl.where(t == 1, trio(x, j, y, n), trio(x, y, j, n)))
-        return i, t, q >= 0
-    else:
-        others = tl.maximum(n - 1, 1)
-        other = q // 2
-        other = other + (other >= j)
-        leads = (q % 2) == 0
-        i = tl.where(leads, j * others + other - (other > j), other * others + j - (j > other))
-        return tl.where(j < n, i, q), tl.where(j < n, tl.where(leads, 0, 1), 2), q >= 0

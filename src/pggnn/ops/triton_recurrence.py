@@ -26,12 +26,14 @@ VARYING = ["first_sequence", "t_begin", "root"]
 
 
 @triton.jit
-def row_read(table_rows, root, node, start, i, t, n, steps, FORM: tl.constexpr, LIMIT: tl.constexpr):
+def row_read(
+    table_rows, root, node, start, i, t, n, steps, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr
+):
     """The gate row that each sequence reads at step ``t``; beyond its end any that there is."""
-    neighbor = slot_read(i, t, n, FORM, LIMIT)
+    neighbor = slot_read(i, t, n, GROUP, FRAME, LIMIT)
     at_neighbor = (t < steps) & (neighbor >= 0)
     row = tl.load(table_rows + start + neighbor, mask=at_neighbor, other=0)
-    if (FORM == "merged") | (FORM == "triplet"):  # other forms need no rows of the centres
+    if (FRAME == "merged") | (FRAME == "after"):  # other frames need no rows of the centres
         row = tl.where(at_neighbor, row, root + node)
     return row
 
@@ -42,7 +44,8 @@ def forward_layer(
     node_of, first, degree, start, offset, acts, cells, hidden, last, carry_in, carry_out,
     codes, first_step, structure, total, first_sequence, t_begin, root,
     HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, CELL: tl.constexpr,
-    FORM: tl.constexpr, LIMIT: tl.constexpr, SOURCE: tl.constexpr, KEEP: tl.constexpr, TOP: tl.constexpr,
+    GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr,
+    SOURCE: tl.constexpr, KEEP: tl.constexpr, TOP: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, LAGS: tl.constexpr,
     STRIDE: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
@@ -51,7 +54,9 @@ def forward_layer(
     are ``LAGS``, each structural bit that is set adds its row of ``structure`` to one of ``table``."""
     W: tl.constexpr = FIELDS * HP
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
-    sequence, valid, nodes, degrees, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    sequence, valid, nodes, degrees, steps = sequences_of(
+        r, node_of, degree, total, first_sequence, B, GROUP, FRAME, LIMIT
+    )
     base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     kept = (tl.program_id(0) * B + r)[:, None] * (2 * HP) + k[None, :]
@@ -79,15 +84,15 @@ def forward_layer(
         v = tl.load(weight_ih + col[None, :] * HP + k[:, None], mask=read[None, :], other=0)
     if SOURCE == "table":
         reader, _, node, n, ends = sequences_of(
-            held_rows(B, WN), node_of, degree, total, first_sequence, B, FORM, LIMIT
+            held_rows(B, WN), node_of, degree, total, first_sequence, B, GROUP, FRAME, LIMIT
         )
         slots = tl.load(start + node)
         i = reader - tl.load(first + node)
-        row = row_read(table_rows, root, node, slots, i, t_begin, n, ends, FORM, LIMIT)
+        row = row_read(table_rows, root, node, slots, i, t_begin, n, ends, GROUP, FRAME, LIMIT)
         columns = fragment(0, B, W, WN, E)
         if LAGS > 0:
             number = sequence - tl.load(first + nodes)
-            step = first_told(first_step, nodes, number, degrees, FORM, LIMIT)
+            step = first_told(first_step, nodes, number, degrees, GROUP, FRAME, LIMIT)
             lag = tl.arange(0, LAGS)
             if WN == 1:
                 s = tl.load(structure + lag[:, None] * W + col[None, :])
@@ -104,7 +109,7 @@ def forward_layer(
         else:
             if SOURCE == "table":
                 x = tl.load(table + row.to(tl.int64) * W + columns)
-                row = row_read(table_rows, root, node, slots, i, t + 1, n, ends, FORM, LIMIT)
+                row = row_read(table_rows, root, node, slots, i, t + 1, n, ends, GROUP, FRAME, LIMIT)
             else:
                 x = tl.load(below + wide_spread)
                 below += B * W
@@ -160,7 +165,8 @@ def backward_layer(
     d_out, d_hidden, d_below, weight_ih, weight_hh, node_of, degree, offset, acts, d_acts, cells, hidden, carry,
     total, first_sequence, t_begin,
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
-    CELL: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, TOP: tl.constexpr, PROJECTS: tl.constexpr,
+    CELL: tl.constexpr, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr,
+    TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """Runs one layer back over a tile: the gradients of the gates go to ``d_acts``, which may be ``acts`` itself, and
@@ -169,7 +175,7 @@ def backward_layer(
     W: tl.constexpr = FIELDS * HP
     AHEAD: tl.constexpr = HP <= 64
     r, k, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, W)
-    _, valid, node, _, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    _, valid, node, _, steps = sequences_of(r, node_of, degree, total, first_sequence, B, GROUP, FRAME, LIMIT)
     base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     kept = (tl.program_id(0) * B + r)[:, None] * (2 * HP) + k[None, :]

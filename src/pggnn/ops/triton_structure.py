@@ -24,9 +24,9 @@ def prepare_structure(
 
 
 @triton.jit
-def first_told(first_step, node, i, n, FORM: tl.constexpr, LIMIT: tl.constexpr):
+def first_told(first_step, node, i, n, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr):
     """The number of steps before those of each sequence."""
-    return tl.load(first_step + node) + i.to(tl.int64) * length(n, FORM, LIMIT)
+    return tl.load(first_step + node) + i.to(tl.int64) * length(n, GROUP, FRAME, LIMIT)
 
 
 @triton.jit
@@ -40,7 +40,7 @@ def told(codes, step, runs, STRIDE: tl.constexpr):
 def structure_gradient(
     acts, codes, first_step, node_of, first, degree, offset, d_rows, total, first_sequence, t_begin, tiles,
     W: tl.constexpr, B: tl.constexpr, BU: tl.constexpr, LAGS: tl.constexpr, STRIDE: tl.constexpr,
-    FORM: tl.constexpr, LIMIT: tl.constexpr, ADDS: tl.constexpr, PRECISION: tl.constexpr,
+    GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr, ADDS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Adds the gate gradients of the steps that are told a bit, for each bit, over a share of the tiles.
 
@@ -57,8 +57,8 @@ def structure_gradient(
         valid = sequence < num_sequences
         node = tl.load(node_of + sequence, mask=valid, other=0)
         n = tl.load(degree + node).to(tl.int32)
-        step = first_told(first_step, node, sequence - tl.load(first + node), n, FORM, LIMIT) + t_begin
-        ends = tl.where(valid, length(n, FORM, LIMIT), 0)
+        step = first_told(first_step, node, sequence - tl.load(first + node), n, GROUP, FRAME, LIMIT) + t_begin
+        ends = tl.where(valid, length(n, GROUP, FRAME, LIMIT), 0)
         base, end = tl.load(offset + tile) - origin, tl.load(offset + tile + 1) - origin
         for b in range(((end - base) // B).to(tl.int32) - 1):
             word = told(codes, step + b, t_begin + b < ends, STRIDE)

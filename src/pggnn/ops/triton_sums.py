@@ -92,7 +92,8 @@ def gate_gradient(
     acts, d_gates, table_rows, slot_node, slot_first, first, degree, start, offset,
     first_slot, first_sequence, end_sequence, t_begin, t_end, root,
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
-    GATES: tl.constexpr, QUEUE: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, SCATTERS: tl.constexpr,
+    GATES: tl.constexpr, QUEUE: tl.constexpr, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr,
+    SCATTERS: tl.constexpr,
 ):  # fmt: skip
     """Sums the gate gradients of all steps that read a slot, and adds them to the row of ``d_gates`` that the slot
     reads or, to be repeatable bit for bit, to one of the slot's own; those of the centres begin at row ``root``."""
@@ -105,10 +106,10 @@ def gate_gradient(
     origin = tl.load(offset)
     col = tl.arange(0, W)
     total = tl.zeros([W], tl.float32)
-    count = tl.where(j <= n, readings(j, n, FORM, LIMIT), 0)
+    count = tl.where(j <= n, readings(j, n, GROUP, FRAME, LIMIT), 0)
     for q_begin in range(0, count, QUEUE):
         q = q_begin + tl.arange(0, QUEUE)
-        i, t, reads = reading(q, j, n, FORM, LIMIT)
+        i, t, reads = reading(q, j, n, GROUP, FRAME, LIMIT)
         sequence = begins + i
         reads &= (q < count) & (sequence >= first_sequence) & (sequence < end_sequence) & (t >= t_begin) & (t < t_end)
         within = sequence - first_sequence

@@ -23,7 +23,8 @@ def forward_wide(
     node_of, first, degree, start, offset, acts, cells, hidden, last, carry_in, carry_out,
     codes, first_step, structure, total, first_sequence, t_begin, root,
     HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, CELL: tl.constexpr,
-    FORM: tl.constexpr, LIMIT: tl.constexpr, SOURCE: tl.constexpr, KEEP: tl.constexpr, TOP: tl.constexpr,
+    GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr,
+    SOURCE: tl.constexpr, KEEP: tl.constexpr, TOP: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, LAGS: tl.constexpr,
     STRIDE: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
@@ -35,7 +36,7 @@ def forward_wide(
     tile = tl.program_id(0)
     r, k, u, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, U), tl.arange(0, G)
     part = tl.arange(0, 64)
-    sequence, _, node, n, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    sequence, _, node, n, steps = sequences_of(r, node_of, degree, total, first_sequence, B, GROUP, FRAME, LIMIT)
     base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     narrow = r[:, None] * HP + u[None, :]
@@ -51,7 +52,7 @@ def forward_wide(
         i = sequence - tl.load(first + node)
         slots = tl.load(start + node)
         if LAGS > 0:
-            told_at = first_told(first_step, node, i, n, FORM, LIMIT)
+            told_at = first_told(first_step, node, i, n, GROUP, FRAME, LIMIT)
 
     for j in range(WN):
         h = tl.zeros([B, U], tl.float32)
@@ -76,7 +77,7 @@ def forward_wide(
         runs = (t < steps)[:, None]
         ends = (t + 1 == steps)[:, None]
         if SOURCE == "table":
-            row = row_read(table_rows, root, node, slots, i, t, n, steps, FORM, LIMIT).to(tl.int64)
+            row = row_read(table_rows, root, node, slots, i, t, n, steps, GROUP, FRAME, LIMIT).to(tl.int64)
             if LAGS > 0:
                 word = told(codes, told_at + t, t < steps, STRIDE)
         for j in range(WN):
@@ -142,7 +143,8 @@ def backward_wide(
     d_out, d_hidden, d_below, weight_ih, weight_hh, node_of, degree, offset, acts, d_acts, cells, hidden, carry,
     total, first_sequence, t_begin,
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
-    CELL: tl.constexpr, FORM: tl.constexpr, LIMIT: tl.constexpr, TOP: tl.constexpr, PROJECTS: tl.constexpr,
+    CELL: tl.constexpr, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr,
+    TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """Runs one layer back over a tile, see :func:`~pggnn.ops.triton_recurrence.backward_layer`; it never
@@ -152,7 +154,7 @@ def backward_wide(
     G: tl.constexpr = FIELDS * U
     tile = tl.program_id(0)
     r, k, u, col = tl.arange(0, B), tl.arange(0, HP), tl.arange(0, U), tl.arange(0, G)
-    _, _, node, _, steps = sequences_of(r, node_of, degree, total, first_sequence, B, FORM, LIMIT)
+    _, _, node, _, steps = sequences_of(r, node_of, degree, total, first_sequence, B, GROUP, FRAME, LIMIT)
     base, blocks = blocks_of(offset, B)
     dtype: tl.constexpr = weight_hh.dtype.element_ty
     narrow = r[:, None] * HP + u[None, :]
