@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
+from benchmarks.timing import CLEAR_REFS, peak_memory
 from pggnn import PGGNN, PGConv, Plan
-from pggnn.bench.cpu import CLEAR_REFS, peak_memory
 from pggnn.testing import DEGREES, random_graph
 
 NODES = len(DEGREES)
