@@ -49,7 +49,7 @@ def test_limited_elements_are_spread_over_the_group():
     assert first_neighbors == whole[::4]
 
 
-@pytest.mark.parametrize("wrong", ["grup", 0, -1, True, 2.0, None])
+@pytest.mark.parametrize("wrong", ["grup", 0, -1, True, 2.0, None, 2**31, 10**24])
 def test_unknown_orderings_are_refused(wrong):
     with pytest.raises(ValueError, match="orderings must be"):
         read(wrong)

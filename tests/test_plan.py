@@ -1,3 +1,4 @@
+import pickle
 from itertools import product
 
 import numpy as np
@@ -6,7 +7,7 @@ import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
-from pggnn import Plan
+from pggnn import PGGNN, PGConv, Plan
 from pggnn.testing import DEGREES, interleaved, random_graph
 
 
@@ -33,6 +34,19 @@ def test_interleaving_of_edges_does_not_matter():
     assert not torch.equal(edge_index, interleaved(edge_index))
     assert torch.equal(plan.neighbor, other.neighbor)
     assert plan.degree.tolist() == list(DEGREES)
+
+
+@pytest.mark.parametrize("make", [lambda flow: PGConv(2, 3, flow=flow), lambda flow: PGGNN(2, 4, 1, flow=flow)])
+def test_a_plan_of_the_other_flow_is_refused(make):
+    """Its neighbourhoods are the reversed ones."""
+    edge_index, x = torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.randn(3, 2)
+    flows = ("source_to_target", "target_to_source")
+    for flow, other in (flows, flows[::-1]):
+        network, plan = make(flow), Plan.build(edge_index, 3, flow)
+        assert torch.equal(network(x, plan), network(x, edge_index))
+        for kept in (plan, plan.renumbered(), plan.truncated(2), plan.to("cpu"), pickle.loads(pickle.dumps(plan))):
+            with pytest.raises(ValueError, match=rf"built with flow='{flow}'.*flow='{other}'"):
+                make(other)(x, kept)
 
 
 def test_bipartite_sizes():
@@ -104,7 +118,8 @@ def test_a_plan_is_a_pytree_and_moves():
     plan = Plan.build(random_graph(), len(DEGREES))
     leaves, spec = torch.utils._pytree.tree_flatten(plan)
     assert len(leaves) == 8
-    assert torch.equal(torch.utils._pytree.tree_unflatten(leaves, spec).neighbor, plan.neighbor)
+    again = torch.utils._pytree.tree_unflatten(leaves, spec)
+    assert torch.equal(again.neighbor, plan.neighbor) and again.flow == plan.flow
     moved = plan.to("meta")
     assert moved.neighbor.device.type == "meta"
     assert moved.profile.device.type == "cpu"

@@ -146,6 +146,8 @@ def _left(n: Any) -> tuple[Any, Any]:
     return n - 1 + (2 - n) * (n < 2), n - 2 + (3 - n) * (n < 3)
 
 
+MOST_ORDERINGS = 2**31 - 1
+"""Products with a degree must fit 64 bits. No node has more neighbours to arrange."""
 Orderings = Literal["group", "single", "random"] | int
 Reduce = Literal["sum", "mean"]
 
@@ -162,6 +164,8 @@ def read(orderings: Orderings, form: Form = "merged", reduce: Reduce = "sum") ->
         return Reading(form, mean=mean)
     if orderings in ("single", "random"):
         return Reading(form, limit=1)
-    if isinstance(orderings, int) and not isinstance(orderings, bool) and orderings > 0:
+    if isinstance(orderings, int) and not isinstance(orderings, bool) and 0 < orderings <= MOST_ORDERINGS:
         return Reading(form, limit=orderings, rescale=not mean, mean=mean)
-    raise ValueError(f'orderings must be "group", "single", "random" or an integer ≥ 1, got {orderings!r}')
+    raise ValueError(
+        f'orderings must be "group", "single", "random" or an integer from 1 to {MOST_ORDERINGS}, got {orderings!r}'
+    )

@@ -1,6 +1,6 @@
 """``edge_index`` → :class:`Plan`: each node's neighbours in their numbering, ready for any layer on the graph."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, fields, replace
 from operator import index
 from typing import Any, TypeVar
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import GetAttrKey
 from torch_geometric import EdgeIndex
 
 T = TypeVar("T")
@@ -40,6 +41,8 @@ class Plan:
     """``[D, 2]`` on the CPU: the distinct degrees, falling, and how many nodes have each. All scheduling reads this."""
     extent: Tensor
     """``[num_neighbors, 0]``: holds no data but a size, which compilation and export can then keep symbolic."""
+    flow: str = "source_to_target"
+    """Whether neighbours are the sources of a node's incoming edges, or the targets of its outgoing ones."""
 
     @classmethod
     def build(cls, edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "source_to_target") -> "Plan":
@@ -61,6 +64,8 @@ class Plan:
             )
         if isinstance(edge_index, EdgeIndex):
             edge_index = edge_index.as_tensor()
+        if torch._C._functorch.is_batchedtensor(edge_index):
+            raise ValueError("edge_index varies under vmap; all calls must have the same edges: map over x alone")
         if edge_index.dim() != 2 or edge_index.size(0) != 2:
             raise ValueError(f"edge_index must have shape [2, E], got {list(edge_index.shape)}")
         if edge_index.dtype != torch.long:
@@ -82,15 +87,27 @@ class Plan:
         degree = torch.bincount(center, minlength=sizes[i])
         by_degree, order = torch.sort(degree, descending=True, stable=True)
         degrees, nodes = torch.unique_consecutive(by_degree, return_counts=True)
+        profile = torch.stack([degrees, nodes], dim=1).cpu()
+        neighbor = edge_index[j].index_select(0, edge)
+        return cls.of_slots(neighbor, center, edge, degree, profile, order, num_neighbors=sizes[j], flow=flow)
+
+    @classmethod
+    def of_slots(
+        cls, neighbor: Tensor, center: Tensor, edge: Tensor, degree: Tensor, profile: Tensor,
+        order: Tensor | None = None, start: Tensor | None = None, num_neighbors: int | None = None,
+        flow: str = "source_to_target",
+    ) -> "Plan":  # fmt: skip
+        """A plan from neighbourhoods that are sorted already, unchecked. All plans are made here."""
         return cls(
-            neighbor=edge_index[j].index_select(0, edge),
+            neighbor=neighbor,
             center=center,
             edge=edge,
-            start=degree.cumsum(0) - degree,
+            start=degree.cumsum(0) - degree if start is None else start,
             degree=degree,
-            order=order,
-            profile=torch.stack([degrees, nodes], dim=1).cpu(),
-            extent=edge_index.new_empty(sizes[j], 0),
+            order=torch.sort(degree, descending=True, stable=True)[1] if order is None else order,
+            profile=profile,
+            extent=degree.new_empty(degree.size(0) if num_neighbors is None else num_neighbors, 0),
+            flow=flow,
         )
 
     @property
@@ -178,7 +195,7 @@ class Plan:
         found: dict[tuple[Callable[..., Any], tuple[Hashable, ...]], Any] = self.__dict__.setdefault("_known", {})
         return found
 
-    def __getstate__(self) -> dict[str, Tensor]:
+    def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in FIELDS}
 
     def to(self, *args: Any, **kwargs: Any) -> "Plan":
@@ -198,8 +215,22 @@ class Plan:
         return self._map(Tensor.pin_memory)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> "Plan":
-        changed = {name: function(getattr(self, name)) for name in FIELDS if name != "profile"}
+        changed: dict[str, Any] = {
+            name: function(getattr(self, name)) for name in FIELDS if name not in ("profile", "flow")
+        }
         return replace(self, **changed)
+
+
+def as_plan(edge_index: Tensor | Plan, num_nodes: int | tuple[int, int], flow: str) -> Plan:
+    """The plan of these edges, or the one that was given, if it was built with this flow."""
+    if not isinstance(edge_index, Plan):
+        return Plan.build(edge_index, num_nodes, flow)
+    if edge_index.flow != flow:
+        raise ValueError(
+            f"the plan was built with flow={edge_index.flow!r}, but the layer has flow={flow!r}; "
+            f"use Plan.build(edge_index, num_nodes, flow={flow!r})"
+        )
+    return edge_index
 
 
 class RoomyPlan(Plan):
@@ -217,5 +248,25 @@ def profile_of(degrees: np.ndarray, nodes: np.ndarray) -> Tensor:
 
 
 FIELDS = [field.name for field in fields(Plan)]
-torch.utils._pytree.register_dataclass(Plan, field_names=FIELDS, serialized_type_name="pggnn.Plan")
+TENSORS = [name for name in FIELDS if name != "flow"]
+
+
+def _flatten(plan: Plan) -> tuple[list[Tensor], str]:
+    return [getattr(plan, name) for name in TENSORS], plan.flow
+
+
+def _unflatten(tensors: Iterable[Any], flow: str) -> Plan:
+    arguments: dict[str, Any] = dict(zip(TENSORS, tensors, strict=True))
+    return Plan(**arguments, flow=flow)
+
+
+def _flatten_with_keys(plan: Plan) -> tuple[list[tuple[Any, Tensor]], str]:
+    tensors, flow = _flatten(plan)
+    return [(GetAttrKey(name), tensor) for name, tensor in zip(TENSORS, tensors, strict=True)], flow
+
+
+torch.utils._pytree.register_pytree_node(
+    Plan, _flatten, _unflatten, serialized_type_name="pggnn.Plan",
+    to_dumpable_context=str, from_dumpable_context=str, flatten_with_keys_fn=_flatten_with_keys,
+)  # fmt: skip
 torch.serialization.add_safe_globals([Plan])

@@ -4,7 +4,6 @@ import io
 
 import pytest
 import torch
-from torch.autograd import forward_ad
 
 from benchmarks.timing import CLEAR_REFS, peak_memory
 from pggnn import PGGNN, PGConv, Plan
@@ -151,29 +150,3 @@ def test_states_are_autograds_to_let_go_of():
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tensor) or tensor, lambda tensor: tensor):
         conv(x, plan)
     assert max(tensor.numel() for tensor in saved) >= conv.reading.steps(plan.profile) * 6
-
-
-def test_forward_mode_is_refused_not_wrong():
-    """Frozen weights leave autograd with nothing to do, and PyTorch with nothing to refuse."""
-    torch._dynamo.reset()
-    model = PGGNN(4, 6, 2, num_layers=1).double().eval().requires_grad_(False)
-    x, along, plan = torch.randn(NODES, 4).double(), torch.randn(NODES, 4).double(), Plan.build(random_graph(), NODES)
-    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
-    with forward_ad.dual_level():
-        assert torch.equal(model(x, plan), model(x, plan))
-        dual = forward_ad.make_dual(x, along)
-        for call in (model, model.convs[0], compiled):
-            with pytest.raises(RuntimeError, match=r'forward-mode differentiation .* backend="reference"'):
-                call(dual, plan)
-        with torch.no_grad(), pytest.raises(RuntimeError, match="forward-mode"):
-            model.requires_grad_()(dual, plan)
-        target = forward_ad.make_dual(x[:1, :2], along[:1, :2])
-        with pytest.raises(RuntimeError, match="forward-mode"):
-            (model(x, plan) - target).square().sum().backward()
-        model.convs[0].backend = "reference"
-        tangent = forward_ad.unpack_dual(model(dual, plan)).tangent
-    ahead, behind = (model(x + step * along, plan) for step in (1e-6, -1e-6))
-    torch.testing.assert_close(tangent, (ahead - behind) / 2e-6, rtol=1e-6, atol=1e-6)
-    conv = PGConv(4, 6).double()
-    with pytest.raises(RuntimeError, match="forward-mode"):
-        torch.func.jvp(lambda x: conv(x, plan), (x,), (along,))

@@ -192,17 +192,6 @@ def test_memory_of_inference_mode_can_be_written_to_after_it():
     assert again.data_ptr() == address and not again.is_inference()
 
 
-@pytest.mark.parametrize("summed", [torch.square, torch.clone])
-def test_a_second_derivative_is_refused(summed):
-    plan = Plan.build(random_graph(DEGREES), len(DEGREES))
-    rnn = Recurrence(3, HIDDEN, 1, "lstm").double()
-    x = torch.randn(len(DEGREES), 3).double().requires_grad_()
-    out = group_recurrence(rnn(x), rnn.recurrent_weights, plan, reading=Reading(), cell="lstm")
-    (gradient,) = torch.autograd.grad(summed(out).sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.square().sum().backward()
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
 @pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS])
 @pytest.mark.parametrize("cell", CELLS)

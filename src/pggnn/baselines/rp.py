@@ -9,7 +9,7 @@ from torch_geometric.typing import OptTensor
 from pggnn.baselines.gin import GIN
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.readout import check_batch
-from pggnn.plan import Plan
+from pggnn.plan import Plan, as_plan
 
 BESIDE = ("features", "rows", "nothing")
 """What can stand beside a node's number."""
@@ -63,7 +63,7 @@ class RP(GIN):
     ) -> Tensor:
         """Scores each graph or node; arguments as in :class:`~pggnn.nn.model.Network`."""
         check_batch(batch, x)
-        plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
+        plan = as_plan(edge_index, x.size(0), self.flow)
         graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
         places, scores = torch.arange(self.ids, device=x.device), []
         for _ in range(1 if self.training else self.samples):

@@ -167,11 +167,9 @@ class Padding:
 def plan_of(row: PaddedEpoch, padding: Padding) -> Plan:
     """The plan of one batch, from tensors without their first dimension."""
     kind = RoomyPlan if padding.roomy else Plan
-    return kind(
-        neighbor=row.neighbor, center=row.center, edge=torch.arange(row.center.size(0), device=row.center.device),
-        start=row.start, degree=row.degree, order=row.order, profile=padding.profile,
-        extent=row.degree.new_empty(row.degree.size(0), 0),
-    )  # fmt: skip
+    edge = torch.arange(row.center.size(0), device=row.center.device)
+    flow = padding.storage.graphs.schema.flow
+    return kind.of_slots(row.neighbor, row.center, edge, row.degree, padding.profile, row.order, row.start, flow=flow)
 
 
 def _places(sizes: Tensor, width: int, device: torch.device) -> Tensor:

@@ -80,16 +80,9 @@ class Storage:
         first, sizes = (row.index_select(0, chosen).tolist() for row in (self._starts[0], self.counts[0]))
         spans = [self.host_degree[begin : begin + size] for begin, size in zip(first, sizes, strict=True)]
         histogram = np.bincount(np.concatenate(spans)) if spans else np.zeros(0, np.int64)
-        return Plan(
-            neighbor=ordered[1 - self._center_row],
-            center=ordered[self._center_row],
-            edge=edge,
-            start=degree.cumsum(0) - degree,
-            degree=degree,
-            order=torch.sort(degree, descending=True, stable=True)[1],
-            profile=profile_of(np.arange(len(histogram)), histogram),
-            extent=edge_index.new_empty(degree.size(0), 0),
-        )
+        profile = profile_of(np.arange(len(histogram)), histogram)
+        center, neighbor = ordered[self._center_row], ordered[1 - self._center_row]
+        return Plan.of_slots(neighbor, center, edge, degree, profile, flow=self.graphs.schema.flow)
 
     def _remember(self, batch: Batch, pointers: Tensor) -> None:
         """What ``batch.to_data_list()`` needs."""

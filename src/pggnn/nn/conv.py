@@ -12,7 +12,7 @@ from pggnn.cells import CELLS, LazyRecurrence, Recurrence
 from pggnn.ops import check_backend, group_recurrence
 from pggnn.ops.structure import MOST_BITS
 from pggnn.orderings import TOLD, Form, Orderings, Reading, Reduce, read
-from pggnn.plan import Plan
+from pggnn.plan import Plan, as_plan
 
 
 class SequenceConv(MessagePassing):
@@ -97,7 +97,7 @@ class SequenceConv(MessagePassing):
         if self.explain:
             raise ValueError("there are no messages here for an explainer to mask: let it mask node features only")
         neighbor_x, center_x = self._split(x)
-        plan = edge_index if isinstance(edge_index, Plan) else self._plan(edge_index, x, size)
+        plan = self._plan(edge_index, x, size)
         self.check(plan, neighbor_x, center_x, edge_attr)
         nodes = plan.num_nodes
         if self.numberings > 1:
@@ -154,16 +154,19 @@ class SequenceConv(MessagePassing):
             )
         return neighbor_x, center_x
 
-    def _plan(self, edge_index: Tensor, x: Tensor | OptPairTensor, size: Size) -> Plan:
-        if isinstance(x, Tensor):
-            num_nodes: int | tuple[int, int] = x.size(0) if size is None else (size[0], size[1])
+    def _plan(self, edge_index: Tensor | Plan, x: Tensor | OptPairTensor, size: Size) -> Plan:
+        num_nodes: int | tuple[int, int] = 0
+        if isinstance(edge_index, Plan):
+            pass
+        elif isinstance(x, Tensor):
+            num_nodes = x.size(0) if size is None else (size[0], size[1])
         elif size is not None:
             num_nodes = size[0], size[1]
         elif x[0] is None or x[1] is None:
             raise ValueError("size is needed where one tensor of the pair is None")
         else:
             num_nodes = x[0].size(0), x[1].size(0)
-        return Plan.build(edge_index, num_nodes, self.flow)
+        return as_plan(edge_index, num_nodes, self.flow)
 
     def check(self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor) -> None:
         """Refuses what does not fit the layer or the plan, and says what would."""

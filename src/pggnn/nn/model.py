@@ -16,7 +16,7 @@ from pggnn.nn.norm import GraphNorm, RowNorm, counting
 from pggnn.nn.readout import READOUTS, SIDE_BY_SIDE, check_batch, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.ops.operator import without_autocast
-from pggnn.plan import Plan
+from pggnn.plan import Plan, as_plan
 
 Level = Literal["graph", "node"]
 Readout = Literal["sum", "mean", "both", "log"]
@@ -109,7 +109,7 @@ class Network(torch.nn.Module):
             real: Which nodes batch normalisation is to take its statistics from; all by default.
         """
         check_batch(batch, x)
-        plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
+        plan = as_plan(edge_index, x.size(0), self.flow)
         states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
         with counting(self, real):
             for conv, norm in zip(self.convs, self.norms, strict=True):
@@ -214,7 +214,7 @@ class PGGNN(Network):
         if times == 0:  # layers number neighbours themselves in training
             return super().forward(x, edge_index, batch, *args, **kwargs)
         check_batch(batch, x)
-        plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), self.flow)
+        plan = as_plan(edge_index, x.size(0), self.flow)
         graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
         scores = []
         for _ in range(1 if self.training else times):

@@ -22,7 +22,7 @@ from pggnn.nn.readout import check_batch
 from pggnn.ops import HAS_TRITON
 from pggnn.ops.operator import Gradients, differentiable_once
 from pggnn.orderings import Reading
-from pggnn.plan import Plan, RoomyPlan, profile_of
+from pggnn.plan import Plan, RoomyPlan, as_plan, profile_of
 
 SPARE = 1.25
 """Times what a batch needs that room is made for: a larger one may come yet."""
@@ -133,16 +133,13 @@ class Inputs:
         if self.edge_attr is not None and edge_attr is not None:
             self.edge_attr[: edge_attr.size(0)].copy_(edge_attr)
 
-    def arguments(self) -> tuple[Tensor, Plan, Tensor, OptTensor, int, Tensor]:
+    def arguments(self, flow: str) -> tuple[Tensor, Plan, Tensor, OptTensor, int, Tensor]:
         """Of :class:`~pggnn.nn.model.Network`; on the device, so that it can be recorded."""
         room = self.room
         neighbor, center, edge, degree, order, member = self._numbers.split([room.edges] * 3 + [room.nodes] * 3)
         real = member < room.graphs
         x = torch.where(real.unsqueeze(-1), self.x, 0)  # what an earlier batch has left there may be infinite
-        plan = RoomyPlan(
-            neighbor=neighbor, center=center, edge=edge, start=degree.cumsum(0) - degree, degree=degree, order=order,
-            profile=room.profile, extent=degree.new_empty(room.nodes, 0),
-        )  # fmt: skip
+        plan = RoomyPlan.of_slots(neighbor, center, edge, degree, room.profile, order, flow=flow)
         return x, plan, member, self.edge_attr, room.graphs + 1, real
 
 
@@ -182,7 +179,7 @@ class Recording:
         # Weights in 16 bits that are kept for a while would be recorded as they are now.
         dtype, enabled = torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
         with torch.autocast("cuda", dtype, enabled, cache_enabled=False), torch.enable_grad():
-            return cast(Tensor, functional_call(self.network, self._aliases, self.inputs.arguments()))
+            return cast(Tensor, functional_call(self.network, self._aliases, self.inputs.arguments(self.network.flow)))
 
     def _backward(self, output: Tensor, gradient: Tensor) -> list[OptTensor]:
         with torch.autocast("cuda", enabled=False):
@@ -208,7 +205,7 @@ class _Played(torch.autograd.Function):
         return recording.output[:rows].clone()
 
     @staticmethod
-    @differentiable_once
+    @differentiable_once("a recorded pass")
     def backward(ctx: Any, gradient: Tensor) -> Gradients:
         recording = ctx.recording
         if recording.number != ctx.number:
@@ -269,7 +266,7 @@ class Recorded:
     ) -> Tensor:
         """Scores each graph or node; arguments as in :class:`~pggnn.nn.model.Network`."""
         network = self.network
-        plan = edge_index if isinstance(edge_index, Plan) else Plan.build(edge_index, x.size(0), network.flow)
+        plan = as_plan(edge_index, x.size(0), network.flow)
         if batch is not None and batch_size is None:
             batch_size = int(batch.max()) + 1 if len(batch) else 0
         needed = Room.of(plan, 1 if batch_size is None else batch_size)

@@ -31,7 +31,7 @@ class RowNormalisation(torch.autograd.Function):
         return out
 
     @staticmethod
-    @differentiable_once
+    @differentiable_once("a padded batch")
     def backward(ctx: Any, d_out: Tensor) -> Gradients:
         x, real, weight, statistics = ctx.saved_tensors
         d_x, d_weight, d_bias = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(weight)

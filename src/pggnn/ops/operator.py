@@ -1,19 +1,23 @@
 """The operation as PyTorch knows it: an autograd function while values flow, a registered operator while a compiler or
 an exporter looks on. The registry's bookkeeping costs more than a small graph's arithmetic."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.autograd.function import once_differentiable
 
+from pggnn.ops import plain
 from pggnn.ops.packed import Packed, state_dtype
 from pggnn.ops.schedule import Graph
 from pggnn.orderings import Form, Reading
 from pggnn.plan import Plan
+
+Again = Callable[[Tensor, list[Tensor]], Tensor]
+"""The result from gate rows and weights, in operations that PyTorch differentiates itself."""
 
 
 class Operation(Protocol):
@@ -38,11 +42,14 @@ def differentiable(
             gates, weights, *graph[:-1], reading.form, reading.limit or 0, cell, workspace, fused, keep, codes
         )[0]  # fmt: skip
         return out
-    refuse_tangents((gates, *weights))
+    if torch._C._are_functorch_transforms_active() or has_tangents((gates, *weights)):
+        with without_autocast(gates):
+            return plain.recurrence(gates, weights, graph, reading, cell)
     with torch.cuda.device_of(gates):  # kernels of Triton run on the current device, wherever their tensors lie
         operation = _operation(gates, weights, graph, reading, cell, workspace, fused, plan)
         if keep:
-            return cast(Tensor, _Eager.apply(operation, gates, *weights))
+            again = partial(plain.recurrence, graph=graph, reading=reading, cell=cell)
+            return cast(Tensor, _Eager.apply(operation, again, gates, *weights))
         with without_autocast(gates):
             return operation.forward(keep=False)[0].to(gates.dtype)
 
@@ -68,51 +75,99 @@ def without_autocast(x: Tensor) -> AbstractContextManager[object]:
     return torch.autocast(device, enabled=False) if autocasts else nullcontext()
 
 
-def refuse_tangents(tensors: Iterable[Tensor] | None = None) -> None:
-    """Refuses forward-mode differentiation, whose tangents would be lost here: derivatives would be wrong, and nothing
-    would say so. Where they cannot be seen, below autograd, all is refused for as long as there may be some."""
+def has_tangents(tensors: Iterable[Tensor]) -> bool:
+    """Whether forward-mode differentiation (dual numbers) is under way through one of these."""
     if forward_ad._current_level < 0:  # what is asked of every call: before any tensor is looked at
-        return
-    if tensors is None or any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors):
+        return False
+    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)
+
+
+def refuse_tangents(tensors: Iterable[Tensor] | None = None) -> None:
+    """Refuses forward-mode differentiation where its tangents would be lost. Below autograd they cannot be seen: there
+    all is refused for as long as there may be some."""
+    if forward_ad._current_level >= 0 and (tensors is None or has_tangents(tensors)):
         raise RuntimeError(
-            'forward-mode differentiation (dual numbers, torch.func.jvp) is not supported; use backend="reference", or '
-            "gradients (torch.autograd.grad); what was compiled can only be called outside of it"
+            "forward-mode differentiation (dual numbers) does not reach through the gradients of this operation, nor "
+            "through what was compiled; use torch.func.jvp or torch.func.hessian on the layer itself"
         )
 
 
 Gradients = tuple[Tensor | None, ...]
 
 
-def differentiable_once(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
-    """Has a second derivative refused. PyTorch's own decorator lets one through where what the gradient is made of is
-    constant, as that of a sum, and one in forward mode: but gradients depend on what was saved, too."""
-    refusing = once_differentiable(backward)
+def differentiable_once(what: str) -> Callable[[Callable[..., Gradients]], Callable[..., Gradients]]:
+    """Has a second derivative refused, which PyTorch's own decorator lets through in some cases as zero."""
 
-    def wrapped(ctx: Any, *gradients: Tensor) -> Gradients:
-        refuse_tangents(gradients)
-        if torch.is_grad_enabled():
-            gradients = tuple(gradient.detach().requires_grad_() for gradient in gradients)
-        return refusing(ctx, *gradients)
+    def decorate(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
+        def wrapped(ctx: Any, *gradients: Tensor) -> Gradients:
+            refuse_tangents(gradients)
+            if torch.is_grad_enabled():
+                raise RuntimeError(f"{what} has no second derivative (create_graph=True); call the network itself")
+            return backward(ctx, *gradients)
 
-    return wrapped
+        return wrapped
+
+    return decorate
 
 
 class _Eager(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, operation: Operation, gates: Tensor, *weights: Tensor) -> Tensor:
+    def forward(ctx: Any, operation: Operation, again: Again, gates: Tensor, *weights: Tensor) -> Tensor:
         with without_autocast(gates):
             out, kept = operation.forward(keep=True)
-        ctx.operation = operation
+        ctx.operation, ctx.again = operation, again
         ctx.save_for_backward(kept, gates, *weights)
         return out.to(gates.dtype)
 
     @staticmethod
-    @differentiable_once
     def backward(ctx: Any, d_out: Tensor) -> Gradients:
+        refuse_tangents((d_out,))
         kept, gates, *weights = ctx.saved_tensors  # refuses weights that were changed since
-        with without_autocast(gates):
-            d_gates, d_weights = ctx.operation.backward(d_out, kept)
-        return None, d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))
+        if torch.is_grad_enabled():
+            return None, None, *_Gradient.apply(ctx.operation, ctx.again, kept, d_out, gates, *weights)
+        return None, None, *_gradients(ctx.operation, kept, d_out, gates, weights)
+
+
+def _gradients(operation: Operation, kept: Tensor, d_out: Tensor, gates: Tensor, weights: list[Tensor]) -> Gradients:
+    with without_autocast(gates):
+        d_gates, d_weights = operation.backward(d_out, kept)
+    return d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))
+
+
+class _Gradient(torch.autograd.Function):
+    """The gradients as a function of their own, which plain PyTorch differentiates any number of times."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, operation: Operation, again: Again, kept: Tensor, d_out: Tensor, gates: Tensor, *weights: Tensor
+    ) -> Gradients:
+        ctx.again = again
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(d_out, gates, *weights)
+        return _gradients(operation, kept, d_out, gates, list(weights))
+
+    @staticmethod
+    def backward(ctx: Any, *directions: Tensor) -> Gradients:
+        return None, None, None, *_second(ctx.again, ctx.saved_tensors, directions)
+
+
+def _second(again: Again, saved: Sequence[Tensor], directions: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Derivatives of the gradients along ``directions`` by what they depend on: ``d_out``, gate rows and weights."""
+    once = not torch.is_grad_enabled()
+    with torch.enable_grad(), without_autocast(saved[0]):
+        # Detached tensors end the graph here, unless further derivatives are to come.
+        inputs = [t.detach().requires_grad_() if once or not t.requires_grad else t for t in saved]
+        d_out, gates, *weights = inputs
+        gradients = torch.autograd.grad(
+            again(gates, weights), inputs[1:], d_out, create_graph=True, materialize_grads=True
+        )
+        pairs = [(g, d) for g, d in zip(gradients, directions, strict=True) if g.requires_grad and d is not None]
+        wanted = [one for one, tensor in zip(inputs, saved, strict=True) if tensor.requires_grad]
+        if not pairs:
+            return [None] * len(inputs)
+        outputs, along = zip(*pairs, strict=True)
+        found = iter(torch.autograd.grad(outputs, wanted, along, create_graph=not once, allow_unused=True))
+    return [next(found) if tensor.requires_grad else None for tensor in saved]
 
 
 @torch.library.custom_op("pggnn::recurrence", mutates_args=())
@@ -183,3 +238,20 @@ def _gradient(ctx: Any, d_out: Tensor | None, _: Tensor) -> tuple[Any, ...]:
 
 
 _forward.register_autograd(_gradient, setup_context=_setup_context)
+
+
+def _setup_second(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
+    d_out, _, gates, weights, start, degree, order, profile, rows, root, form, limit, cell, _, _, codes = inputs
+    ctx.root, ctx.reading, ctx.cell = root, Reading(cast(Form, form), limit or None), cell
+    ctx.save_for_backward(start, degree, order, profile, rows, codes, d_out, gates, *weights)
+
+
+def _second_gradient(ctx: Any, directions: list[Tensor | None]) -> tuple[Any, ...]:
+    start, degree, order, profile, rows, codes, *saved = ctx.saved_tensors
+    graph = Graph(start, degree, order, profile, rows, ctx.root, codes)
+    again = partial(plain.recurrence, graph=graph, reading=ctx.reading, cell=ctx.cell)
+    d_d_out, d_gates, *d_weights = _second(again, saved, directions)
+    return d_d_out, None, d_gates, d_weights, *([None] * 12)
+
+
+_backward.register_autograd(_second_gradient, setup_context=_setup_second)
