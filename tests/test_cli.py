@@ -1,4 +1,3 @@
-import json
 import subprocess
 import sys
 import time
@@ -6,7 +5,6 @@ import time
 import pytest
 import torch
 
-from pggnn.bench import cpu, run
 from pggnn.cli import main
 from pggnn.console import loading
 from pggnn.report.figures import draw_counts, draw_group
@@ -54,7 +52,7 @@ def test_bad_input_is_one_line_and_not_zero(capsys, tmp_path):
         assert message in error
         assert len(error.splitlines()) == 1
     assert not list(tmp_path.iterdir())
-    for arguments in ([], ["groups", "seven"], ["unknown"], ["bench", "everything"]):
+    for arguments in ([], ["groups", "seven"], ["unknown"]):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)
 
@@ -85,8 +83,6 @@ def test_control_c_says_how_to_go_on_with_a_sweep(command, capsys, monkeypatch):
         [],
         ["demo"],
         ["groups"],
-        ["bench"],
-        ["bench", "kernel"],
         ["data"],
         ["data", "stats"],
         ["data", "check"],
@@ -150,35 +146,18 @@ def test_demo(capsys, tmp_path):
     ],
 )
 def test_a_gpu_that_is_full(error, capsys, monkeypatch):
-    def fail():
+    def fail(*_):
         raise error
 
-    monkeypatch.setitem(run.BENCHMARKS, "star", ("A star", fail))
+    monkeypatch.setattr("pggnn.demo.run", fail)
     if "illegal" in str(error):
         with pytest.raises(RuntimeError, match="illegal"):
-            main(["bench", "star"])
+            main(["demo"])
         return
-    assert main(["bench", "star"]) == 2
+    assert main(["demo"]) == 2
     assert capsys.readouterr().err.startswith("pggnn: error: the GPU has too little memory")
 
 
 def test_counts_figure(tmp_path):
     path = draw_counts([0, 1, 2], {"a": ([0, 1, 2], 0.0), "b": ([1, 1, 1], 0.7)}, tmp_path / "counts.svg")
     assert "mean absolute error 0.700" in path.read_text() or path.stat().st_size > 2000
-
-
-def test_bench_writes_what_it_prints(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(run.BENCHMARKS, "star", ("A small star", lambda: cpu.star(leaves=40)))
-    assert main(["bench", "star", "--json", str(tmp_path / "star.json")]) == 0
-    figures = json.loads((tmp_path / "star.json").read_text())["figures"]
-    out = capsys.readouterr().out
-    assert len(figures) == 5
-    assert all(name in out for name in figures)
-
-
-def test_bench_compares_equal_models():
-    times = cpu.training_step(cpu.erdos_renyi(2), rounds=1)
-    assert set(times) == {"ours", "straightforward", "plan"}
-    assert min(times.values()) > 0
-    rates = cpu.forward_rate(rounds=1, nodes=64)
-    assert rates["matrix product"] > 0 < rates["ours"]

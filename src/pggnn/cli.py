@@ -121,14 +121,6 @@ def parser() -> argparse.ArgumentParser:
         "  pggnn reproduce table2 --quick\n  pggnn reproduce figure9 --out pictures --format png",
     )  # fmt: skip
     add_paper_commands(sub)
-
-    from pggnn.bench.cli import add_commands as add_benchmarks
-
-    sub = command(
-        "bench", None, "Measure speed and memory on this machine; what is compared is measured in one run.",
-        "  pggnn bench layer\n  pggnn bench star --json star.json\n  pggnn bench kernel --only layer",
-    )  # fmt: skip
-    add_benchmarks(sub)
     return root
 
 

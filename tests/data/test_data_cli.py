@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from torch_geometric.datasets import TUDataset
 
-from pggnn.bench import cpu as bench
 from pggnn.cli import main
 from pggnn.data.catalogue import CATALOGUE
 from pggnn.data.counts import triangles
@@ -156,11 +155,3 @@ def test_works_without_rich(data_root, capsys, monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     assert main(["data", "stats", "MUTAG", "--data-root", str(data_root)]) == 0
     assert "MUTAG" in capsys.readouterr().out
-
-
-def test_bench_measures_what_is_there(data_root, monkeypatch):
-    monkeypatch.setenv("PGGNN_DATA", str(data_root))
-    monkeypatch.setattr(bench.mnist, "FILE", "nowhere.npz")
-    figures = dict(bench.data(rounds=1))
-    assert [name.split(",")[0] for name in figures] == ["ER", "ZINC"]
-    assert min(figures.values()) > 0

@@ -5,8 +5,8 @@ import io
 import pytest
 import torch
 
+from benchmarks.timing import CLEAR_REFS, peak_memory
 from pggnn import PGGNN, PGConv, Plan
-from pggnn.bench.cpu import CLEAR_REFS, peak_memory
 from pggnn.testing import DEGREES, random_graph
 
 NODES = len(DEGREES)

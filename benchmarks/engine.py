@@ -1,14 +1,12 @@
-"""What the training engine costs beyond a bare PyTorch loop on the same batches."""
+"""What the training engine costs beyond a bare PyTorch loop on the same batches, on a CPU."""
 
-import statistics
 import tempfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from rich.console import Console
 
+from benchmarks.timing import Figures, in_turns
 from pggnn.data.batches import Batches
 from pggnn.data.counting import Counting
 from pggnn.data.graphs import Graphs
@@ -20,17 +18,15 @@ from pggnn.train.loop import Parts, Training
 from pggnn.train.progress import Bars
 from pggnn.train.run import make_fabric
 
-STEPS, BATCH, ROUNDS = 20, 16, 7
 
-
-def overhead() -> Iterator[tuple[str, float]]:
+def engine(steps: int = 20, rounds: int = 7) -> Figures:
     """An epoch of ER counting with log, checkpoints and progress bar, and the same steps written by hand."""
-    storage = Storage(Graphs.of(Counting("er", seed=0, graphs=STEPS * BATCH)))
-    everything = torch.arange(STEPS * BATCH)
-    config = Config(DataConfig("ER"), optim=OptimConfig(batch_size=BATCH), run=RunConfig(device="cpu"))
+    size, case = 16, "ER, batch 16, hidden 64"
+    storage = Storage(Graphs.of(Counting("er", seed=0, graphs=steps * size)))
+    config = Config(DataConfig("ER"), optim=OptimConfig(batch_size=size), run=RunConfig(device="cpu"))
     model = PGGNN(10, 64, 1, level="node")
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    batches = Batches(storage, BATCH, "shuffle")
+    batches = Batches(storage, size, "shuffle")
 
     def bare() -> None:
         model.train()
@@ -41,26 +37,20 @@ def overhead() -> Iterator[tuple[str, float]]:
             optimizer.zero_grad()
 
     with tempfile.TemporaryDirectory() as folder, Bars(Console(stderr=True), "MAE") as bars:
+        everything = torch.arange(steps * size)
         parts = Parts(everything, everything[:1], everything[:1])
         training = Training(config, storage, parts, 0, Path(folder), make_fabric(config))
-        log, bar = Log(Path(folder)), bars.add("overhead", ROUNDS)
+        log, bar = Log(Path(folder)), bars.add("overhead", 2 * rounds)
 
-        def engine() -> None:
+        def epoch() -> None:
             training.state["epoch"] += 1
             record = {"epoch": training.state["epoch"], "lr": 1e-3, "loss": training.train_epoch(bar)}
             log.write(record)
             training.save(improved=True)
             bar.epoch(record)
 
-        times: dict[str, list[float]] = {"bare": [], "engine": []}
-        bare()
-        for _ in range(ROUNDS):
-            for name, task in (("bare", bare), ("engine", engine)):
-                begin = time.perf_counter()
-                task()
-                times[name].append(time.perf_counter() - begin)
+        times = in_turns({"bare loop": bare, "engine": epoch}, rounds, runs=1)
         log.close()
-    step = {name: statistics.median(values) / STEPS for name, values in times.items()}
-    yield "bare loop, ms a step", 1e3 * step["bare"]
-    yield "engine with log, checkpoints and progress, ms a step", 1e3 * step["engine"]
-    yield "engine / bare (goal: under 1.1)", step["engine"] / step["bare"]
+    for name, value in times.items():
+        yield case, f"{name}, ms a step", value / steps
+    yield case, "engine / bare loop", times["engine"] / times["bare loop"]

@@ -5,12 +5,13 @@ registers, shared memory or the cache is not counted: weights, and the gate rows
 sequences read (17 MB at hidden 64, 34 MB at hidden 128, in a cache of 50 MB).
 """
 
-from pggnn.bench.layer import DEGREE
-
 Bytes = dict[str, float]
 PEAK = 989.0, 4.8
 """TFLOP/s of dense bfloat16 products, and TB/s, of an H200 as specified."""
+DEGREE = 8
 STEPS = DEGREE + 2
+FLOP = {"forward": 24, "training": 72}
+"""Operations of a step with 2 layers of an LSTM, in units of H²."""
 FORWARD: Bytes = {
     "states of the lower layer, written and read": 2 + 2,
     "last states in float32, written and read once a sequence": (4 + 4) / STEPS,
@@ -35,7 +36,7 @@ CUDNN_BACKWARD: Bytes = {
 }
 """cuDNN at the least: what it does inside is not known."""
 COUNTED = (
-    "Bytes are counted from the algorithm (pggnn/bench/roofline.py), those of cuDNN at the least; operations are\n"
+    "Bytes are counted from the algorithm (benchmarks/roofline.py), those of cuDNN at the least; operations are\n"
     "24 H² a step forward and 72 H² in training, for both."
 )
 
@@ -55,4 +56,4 @@ def bytes_moved(hidden: int, what: str) -> float:
 
 def intensity(hidden: int, what: str) -> float:
     """Operations for each byte moved."""
-    return (24 if what.endswith("forward") else 72) * hidden**2 / bytes_moved(hidden, what)
+    return FLOP[what.split()[1]] * hidden**2 / bytes_moved(hidden, what)

@@ -1,0 +1,112 @@
+"""Training steps and the forward rate of the packed operation on a CPU."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch_geometric.data import Batch, Data
+
+from benchmarks.timing import Figures, in_turns
+from pggnn.data.counting import erdos_renyi, random_regular
+from pggnn.groups import group
+from pggnn.nn import PGGNN, PGConv
+from pggnn.plan import Plan
+
+HIDDEN, BATCH = 64, 16
+
+
+def cpu(rounds: int = 8, nodes: int = 1024) -> Figures:
+    """Batch 16, hidden 64, 2-layer LSTM, 4 aggregations, whole group; then one forward pass beside a matrix product."""
+    for case, graphs in (("ER", erdos_renyi(BATCH)), ("regular", random_regular(BATCH))):
+        times = training_step(graphs, rounds)
+        yield case, "straightforward, ms", times["straightforward"]
+        yield case, "ours, ms", times["ours"]
+        yield case, "straightforward / ours", times["straightforward"] / times["ours"]
+        yield case, "plan / step", times["plan"] / times["ours"]
+    sequences = 8 * nodes
+    center = torch.arange(nodes).repeat_interleave(8)
+    plan = Plan.build(torch.stack([torch.randint(nodes, center.shape), center]), nodes)
+    conv, x = PGConv(HIDDEN, HIDDEN), torch.randn(nodes, HIDDEN)
+    h, weight = torch.randn(sequences, HIDDEN), torch.randn(HIDDEN, 4 * HIDDEN)
+    gates = torch.empty(sequences, 4 * HIDDEN)
+    with torch.no_grad():
+        times = in_turns({"ours": lambda: conv(x, plan), "product": lambda: torch.mm(h, weight, out=gates)}, rounds)
+    case = f"{sequences:,} sequences of degree 8"
+    ours, product = (
+        sequences * 10 * 24 * HIDDEN**2 / times["ours"] / 1e6,
+        gates.numel() * 2 * HIDDEN / times["product"] / 1e6,
+    )
+    yield case, "forward, GFLOP/s", ours
+    yield case, "matrix product of its shape, GFLOP/s", product
+    yield case, "forward / matrix product", ours / product
+
+
+class StraightforwardConv(torch.nn.Module):
+    """What one would write first: a packed ``torch.nn.LSTM`` call for each arrangement, over all nodes that have it."""
+
+    def __init__(self, conv: PGConv) -> None:
+        super().__init__()
+        self.rnn = torch.nn.LSTM(conv.rnn.input_size, conv.out_channels, conv.num_layers)
+        self.rnn.load_state_dict(conv.rnn.state_dict())
+
+    def forward(self, x: Tensor, arrangements: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+        out = x.new_zeros(x.size(0), self.rnn.hidden_size)
+        for nodes, index, lengths in arrangements:
+            packed = pack_padded_sequence(x[index], lengths, enforce_sorted=False)
+            out = out.index_add(0, nodes, self.rnn(packed)[1][0][-1])
+        return out
+
+
+def index_arrangements(edge_index: Tensor, num_nodes: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """For each k: the nodes with a k-th arrangement, what they read (``[steps, nodes]``, padded), and the lengths."""
+    neighbors: list[list[int]] = [[] for _ in range(num_nodes)]
+    for source, target in edge_index.t().tolist():
+        neighbors[target].append(source)
+    sequences: dict[int, list[tuple[int, list[int]]]] = {}
+    for v, around in enumerate(neighbors):
+        for k, arrangement in enumerate(group(len(around)).arrangements):
+            sequences.setdefault(k, []).append((v, [v, *(around[i] for i in arrangement), v]))
+    indexed = []
+    for rows in sequences.values():
+        lengths = [len(sequence) for _, sequence in rows]
+        padded = [sequence + [0] * (max(lengths) - len(sequence)) for _, sequence in rows]
+        indexed.append((torch.tensor([v for v, _ in rows]), torch.tensor(padded).t(), torch.tensor(lengths)))
+    return indexed
+
+
+def training_step(graphs: list[Data], rounds: int) -> dict[str, float]:
+    """A training step of counting, beside the straightforward implementation with equal weights."""
+    batch = Batch.from_data_list(graphs)
+    ours, theirs = (PGGNN(batch.x.size(1), HIDDEN, 1, level="node") for _ in range(2))
+    theirs.load_state_dict(ours.state_dict())
+    theirs.convs = torch.nn.ModuleList(StraightforwardConv(conv) for conv in ours.convs)  # type: ignore[arg-type]
+
+    def plan() -> Plan:
+        return Plan.build(batch.edge_index, batch.num_nodes)
+
+    def forward_theirs() -> Tensor:
+        arrangements = index_arrangements(batch.edge_index, batch.num_nodes)
+        total, x = theirs.scores[0](batch.x), batch.x
+        for conv, norm, score in zip(theirs.convs, theirs.norms, theirs.scores[1:], strict=True):
+            x = norm(conv(x, arrangements)).relu()
+            total = total + score(x)
+        return total
+
+    def forward_ours() -> Tensor:
+        return ours(batch.x, plan())
+
+    torch.testing.assert_close(forward_ours(), forward_theirs(), rtol=1e-3, atol=1e-3)
+
+    def train(model: torch.nn.Module, forward: Callable[[], Tensor]) -> Callable[[], None]:
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(forward().squeeze(-1), batch.y).backward()
+            optimizer.step()
+
+        return step
+
+    tasks = {"ours": train(ours, forward_ours), "straightforward": train(theirs, forward_theirs), "plan": plan}
+    return in_turns(tasks, rounds)

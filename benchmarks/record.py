@@ -1,0 +1,84 @@
+"""Which benchmarks there are, and their figures as they are kept: by benchmark, case and quantity. Imports quickly."""
+
+import json
+from pathlib import Path
+
+from pggnn.files import read_json, write_text
+
+Record = dict[str, dict[str, dict[str, float]]]
+GPU = {
+    "layer": "One aggregation over 262,144 sequences of degree 8, beside cuDNN, the definition and matrix products.",
+    "step": "A training step of 16 ER graphs: eager, PyG's GIN, Recorded, a CUDA graph, the training engine.",
+    "epochs": "Training epochs of ZINC and MNIST, beside PyG's GIN.",
+    "collab": "Training steps of 32 COLLAB graphs with the whole group.",
+    "linear": "Time against work, from 10^4 to 10^9 steps of sequences, and a hub of degree 100,000.",
+}
+"""What is measured on a GPU, in this order by ``python -m benchmarks gpu``. A module has its benchmark's name."""
+CPU = {
+    "cpu": "Training steps of small graphs beside a straightforward implementation, and the forward rate.",
+    "star": "Time and peak memory of a hub with 2,000 neighbours.",
+    "data": "Reading data sets into batches with plans, and the memory that MNIST takes.",
+    "engine": "What the training engine adds to a bare PyTorch loop.",
+}
+ALL = GPU | CPU
+COSTS = {"extra memory, MiB": "≤ 1024", "deterministic / default, training": "≤ 1.5"}
+GOALS: dict[str, dict[str, dict[str, str]]] = {
+    "layer": {
+        "hidden 64, bf16": {"forward, ms": "≤ 1.4", "training, ms": "≤ 7.5", **COSTS},
+        "hidden 128, bf16": {"forward, ms": "≤ 4.5", "training, ms": "≤ 19", **COSTS},
+    },
+    "step": {
+        "ER, batch 16, hidden 64": {
+            "eager, ms": "≤ 2.5", "by Recorded, over changing batches, ms": "≤ 2.5",
+            "CUDA graph of one batch, ms": "≤ 1.2", "recorded over changing batches, ms": "≤ 1.2",
+        },
+    },
+    "epochs": {
+        "ZINC": {"ours, s": "≤ 0.9", "GIN with PyG's DataLoader / ours": "≥ 1"}, "MNIST": {"ours, s": "≤ 15"},
+    },
+    "collab": {"COLLAB, batch 32, hidden 64": {"training step, TFLOP/s": "≥ 100", "peak memory, GiB": "≤ 8"}},
+    "cpu": {
+        "ER": {"straightforward / ours": "≥ 4", "plan / step": "≤ 0.1"},
+        "regular": {"straightforward / ours": "≥ 2.5", "plan / step": "≤ 0.1"},
+        "8,192 sequences of degree 8": {"forward / matrix product": "≥ 0.4"},
+    },
+    "star": {"whole group": {"extra memory, MiB": "≤ 1536", "seconds / those of 16 orderings": "≥ 50"}},
+    "data": {
+        "ER": {"graphs/s": "≥ 20000"}, "ZINC": {"graphs/s": "≥ 20000"}, "MNIST": {"peak of the process, MiB": "≤ 3000"},
+    },
+    "engine": {"ER, batch 16, hidden 64": {"engine / bare loop": "≤ 1.1"}},
+}  # fmt: skip
+
+
+def goal(part: str, case: str, what: str) -> str:
+    """The goal of a figure, or an empty text."""
+    return GOALS.get(part, {}).get(case, {}).get(what, "")
+
+
+def is_met(goal: str, value: float) -> bool:
+    """Whether a figure reaches a goal."""
+    sign, number = goal.split()
+    return value <= float(number) if sign == "≤" else value >= float(number)
+
+
+def line(part: str, case: str, what: str, value: float) -> str:
+    """A figure as it is printed."""
+    said = f"{f'{case}: {what}':>64}  {value:12.3f}"
+    if aim := goal(part, case, what):
+        said += f"  (goal {aim}: {'reached' if is_met(aim, value) else 'missed'})"
+    return said
+
+
+def save(path: Path, machine: str, figures: Record) -> None:
+    """Writes the figures as JSON."""
+    content = {"machine": machine, "figures": figures}
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def load(path: Path) -> tuple[str, Record]:
+    """The machine and the figures of a file that ``--json`` wrote."""
+    content = read_json(path.resolve(strict=True))
+    figures = content.get("figures", {}) if isinstance(content, dict) else {}
+    if not figures or not set(figures) <= set(ALL):
+        raise ValueError(f"{path} was not written by python -m benchmarks --json: expected some of {', '.join(ALL)}")
+    return content["machine"], figures

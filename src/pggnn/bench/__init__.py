@@ -1,1 +1,0 @@
-"""``pggnn bench``: speed and memory, on a CPU and on a GPU."""
