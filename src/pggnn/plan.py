@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, fields, replace
-from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import GetAttrKey
-from torch_geometric import EdgeIndex
+
+from pggnn.neighbourhoods import Lists, star
 
 T = TypeVar("T")
 
@@ -46,50 +46,18 @@ class Plan:
 
     @classmethod
     def build(cls, edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "source_to_target") -> "Plan":
-        """Checks ``edge_index`` and sorts it into neighbourhoods.
+        """Checks ``edge_index`` and sorts it into neighbourhoods: arguments as in :func:`pggnn.neighbourhoods.star`."""
+        return cls.read_by(*star(edge_index, num_nodes, flow), flow=flow)
 
-        Args:
-            edge_index: ``[2, E]``, int64, any order.
-            num_nodes: Number of nodes; on a bipartite graph those of ``edge_index[0]`` and of ``edge_index[1]``.
-            flow: ``"source_to_target"`` makes the sources of a node's incoming edges its neighbours,
-                ``"target_to_source"`` the targets of its outgoing ones.
-        """
-        if flow not in ("source_to_target", "target_to_source"):
-            raise ValueError(f'flow must be "source_to_target" or "target_to_source", got {flow!r}')
-        if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
-            given = edge_index.layout if isinstance(edge_index, Tensor) else type(edge_index).__name__
-            raise TypeError(
-                f"edge_index must be a dense tensor of shape [2, E], got {given}; "
-                "convert a sparse adjacency with torch_geometric.utils.to_edge_index"
-            )
-        if isinstance(edge_index, EdgeIndex):
-            edge_index = edge_index.as_tensor()
-        if torch._C._functorch.is_batchedtensor(edge_index):
-            raise ValueError("edge_index varies under vmap; all calls must have the same edges: map over x alone")
-        if edge_index.dim() != 2 or edge_index.size(0) != 2:
-            raise ValueError(f"edge_index must have shape [2, E], got {list(edge_index.shape)}")
-        if edge_index.dtype != torch.long:
-            raise TypeError(f"edge_index must be int64, got {edge_index.dtype}; convert it with .long()")
-        sizes = num_nodes if isinstance(num_nodes, (tuple, list)) else (index(num_nodes),) * 2
-        if min(sizes) < 0:
-            raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
-        if edge_index.size(1) > 0:
-            low, high = torch.stack(edge_index.aminmax(dim=1)).tolist()
-            for row in (0, 1):
-                if low[row] < 0 or high[row] >= sizes[row]:
-                    bad = low[row] if low[row] < 0 else high[row]
-                    raise IndexError(
-                        f"edge_index[{row}] refers to node {bad}, but there are {sizes[row]} nodes "
-                        f"(valid: 0 to {sizes[row] - 1}); check num_nodes, or the offsets of batched graphs"
-                    )
-        i, j = (1, 0) if flow == "source_to_target" else (0, 1)
-        center, edge = torch.sort(edge_index[i], stable=True)
-        degree = torch.bincount(center, minlength=sizes[i])
-        by_degree, order = torch.sort(degree, descending=True, stable=True)
-        degrees, nodes = torch.unique_consecutive(by_degree, return_counts=True)
-        profile = torch.stack([degrees, nodes], dim=1).cpu()
-        neighbor = edge_index[j].index_select(0, edge)
-        return cls.of_slots(neighbor, center, edge, degree, profile, order, num_neighbors=sizes[j], flow=flow)
+    @classmethod
+    def read_by(cls, lists: Lists, num_neighbors: int, flow: str = "source_to_target") -> "Plan":
+        """The plan of any neighbourhoods: who reads whom."""
+        by_size, order = torch.sort(lists.size, descending=True, stable=True)
+        sizes, readers = torch.unique_consecutive(by_size, return_counts=True)
+        profile = torch.stack([sizes, readers], dim=1).cpu()
+        return cls.of_slots(
+            lists.member, lists.reader, lists.edge, lists.size, profile, order, num_neighbors=num_neighbors, flow=flow
+        )
 
     @classmethod
     def of_slots(

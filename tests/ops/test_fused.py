@@ -199,7 +199,8 @@ def test_little_shared_memory(cell, monkeypatch):
     gates = torch.empty(0, device=DEVICE)
     assert fused_shape.shape(gates, 40, 100, cell).gates > 0
     assert_matches_reference(Reading(), cell, 2, PARALLEL, torch.float, (0, 3, 4), backend="triton", hidden=40)
-    assert "more shared memory" in fused_shape.refusal(gates, 20) and fused_shape.refusal(gates, 8) is None
+    assert "more shared memory" in fused_shape.refusal(gates, 20, "lstm")
+    assert fused_shape.refusal(gates, 8, "lstm") is None
 
 
 @pytest.mark.parametrize(

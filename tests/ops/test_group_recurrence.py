@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pggnn import Plan
-from pggnn.cells import CELLS, Recurrence
+from pggnn import PGConv, Plan
+from pggnn.cells import CELLS, Cell, Recurrence
 from pggnn.ops import group_recurrence
 from pggnn.ops.memory import MOST_BYTES, Pool
 from pggnn.ops.schedule import blocks
@@ -176,8 +176,63 @@ def test_operator_registration():
     bits = torch.randn(2, 4 * HIDDEN).double().requires_grad_()
     arguments = (gates, [*weights, bits], *graph, 0, "pairs merged 0", "lstm", PARALLEL, False, True)
     torch.library.opcheck(torch.ops.pggnn.recurrence, (*arguments, step_codes(plan, Reading(), 2)))
-    graph = (plan.start, plan.degree, plan.neighbor, plan.center, plan.profile)
+    graph = (plan.start, plan.degree, plan.neighbor, plan.neighbor.sort()[0], plan.profile, plan.num_nodes)
     torch.library.opcheck(torch.ops.pggnn.step_codes, (*graph, "pairs closed 3", 2))
+
+
+@pytest.fixture
+def decaying(monkeypatch):
+    """A cell that no fast path knows."""
+    step = lambda x, h, state: (0.5 * state[0] + (x + h).sin(),)  # noqa: E731
+    monkeypatch.setitem(CELLS, "decaying", Cell(gates=1, states=1, step=step))
+    return "decaying"
+
+
+@pytest.mark.parametrize("structure", [0, 2])
+def test_a_cell_without_a_fast_path_is_read_all_the_same(decaying, structure):
+    assert_matches_reference(Reading(), decaying, 2, PARALLEL, backend="auto", structure=structure)
+    assert_matches_reference(Reading(frame="closed", limit=2), decaying, 1, SERIAL, torch.float, backend="auto")
+
+
+def test_a_cell_without_a_fast_path_compiles(decaying):
+    torch._dynamo.reset()
+    conv, x, plan = (
+        PGConv(3, 4, decaying),
+        torch.randn(len(DEGREES), 3),
+        Plan.build(random_graph(DEGREES), len(DEGREES)),
+    )
+    compiled = torch.compile(conv, backend="aot_eager")
+    outcomes = [
+        (out := call(x, plan), *torch.autograd.grad(out.square().sum(), conv.parameters())) for call in (conv, compiled)
+    ]
+    for ours, theirs in zip(*outcomes, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_kernels_refuse_a_cell_they_do_not_know(decaying):
+    with pytest.raises(ValueError, match="has no kernel for the cell 'decaying'"):
+        outcome("triton", Reading(), decaying, 1, PARALLEL, torch.float)
+
+
+@pytest.mark.parametrize("backend", ["packed", "triton"])
+def test_adjacency_of_readers_that_are_no_nodes(backend):
+    """Lists of members whose readers are not among them: who is adjacent stands in another plan."""
+    members, readers = torch.tensor([0, 1, 2, 3, 1, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1])
+    lists = Plan.build(torch.stack([members, readers]), (5, 2))
+    adjacency = Plan.build(random_graph((2, 3, 1, 2, 2)), 5)
+    rnn = Recurrence(3, HIDDEN, 1, "lstm")
+    gates, bits = rnn(torch.randn(5, 3)), torch.randn(2, 4 * HIDDEN)
+    found = [
+        group_recurrence(
+            gates, rnn.recurrent_weights, lists, reading=Reading(frame="open"), cell="lstm", backend=one,
+            structure=bits, adjacency=adjacency,
+        )
+        for one in (backend, "reference")
+    ]  # fmt: skip
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(found[1], group_recurrence(
+        gates, rnn.recurrent_weights, lists, reading=Reading(frame="open"), cell="lstm"
+    ))  # fmt: skip
 
 
 def test_memory_is_recycled_only_when_free():

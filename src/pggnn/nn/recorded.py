@@ -38,7 +38,7 @@ def takes_room(conv: torch.nn.Module) -> bool:
         return False
     from pggnn.ops.fused_shape import refusal
 
-    return refusal(next(conv.parameters()), conv.out_channels) is None
+    return refusal(next(conv.parameters()), conv.out_channels, conv.cell) is None
 
 
 @dataclass(frozen=True)

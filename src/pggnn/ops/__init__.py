@@ -38,6 +38,7 @@ def group_recurrence(
     workspace: int | None = None,
     backend: str = "auto",
     structure: Tensor | None = None,
+    adjacency: Plan | None = None,
 ) -> Tensor:
     r"""The sum over each node's sequences of the RNN's last hidden state.
 
@@ -57,8 +58,8 @@ def group_recurrence(
         backend: ``"triton"`` (the fused kernels), ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this
             device.
         structure: ``[w, gates · H]`` rows for w structural bits, see :mod:`pggnn.ops.structure`: row ``lag − 1`` is
-            added to the gates of each step whose neighbour is adjacent to the one read ``lag`` steps earlier. Centres
-            and neighbours must then be the same nodes.
+            added to the gates of each step whose neighbour is adjacent to the one read ``lag`` steps earlier.
+        adjacency: The plan that says who is adjacent; by default ``plan``, whose readers must then be the nodes.
 
     Returns:
         ``[N, H]``, without :meth:`Reading.scale`, in the dtype of ``gates``.
@@ -68,15 +69,15 @@ def group_recurrence(
         workspace = DEFAULT_WORKSPACE.get(gates.device.type, DEFAULT_WORKSPACE["cpu"])
     rows = plan.neighbor if rows is None else rows
     if backend == "reference":
-        return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell, structure)
+        return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell, structure, adjacency)
     codes = None
     if structure is not None:
-        weights, codes = [*weights, structure], step_codes(plan, reading, structure.size(0))
+        weights, codes = [*weights, structure], step_codes(plan, reading, structure.size(0), adjacency)
     fused = False
     if backend == "triton" or (backend == "auto" and gates.is_cuda and HAS_TRITON):
         from pggnn.ops.fused_shape import refusal
 
-        reason = refusal(gates, weights[0].size(1))
+        reason = refusal(gates, weights[0].size(1), cell)
         if reason is not None and backend == "triton":
             raise ValueError(f'backend="triton" {reason}; use backend="auto"')
         fused = reason is None

@@ -9,6 +9,8 @@ from torch import Tensor
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 """Whether kernels run on the CPU, in Triton's interpreter."""
+KERNELS = ("lstm", "gru", "srn", "srn-relu", "srn-identity")
+"""Cells that the kernels know, see :mod:`pggnn.ops.triton_cells`."""
 WIDEST = 256
 """Channels that the kernels have room for."""
 ROOM = 784
@@ -40,8 +42,10 @@ def operand_dtype(gates: Tensor) -> torch.dtype:
     return gates.dtype if gates.dtype in (torch.bfloat16, torch.float16) else torch.float32
 
 
-def refusal(gates: Tensor, hidden: int) -> str | None:
+def refusal(gates: Tensor, hidden: int, cell: str) -> str | None:
     """Why the kernels cannot do this, if they cannot."""
+    if cell not in KERNELS:
+        return f"has no kernel for the cell {cell!r}"
     if not (gates.is_cuda or INTERPRETED):
         return "needs a GPU, or Triton's interpreter (TRITON_INTERPRET=1)"
     if gates.dtype == torch.double:

@@ -13,6 +13,7 @@ from torch.autograd import forward_ad
 from pggnn.ops import plain
 from pggnn.ops.packed import Packed, state_dtype
 from pggnn.ops.schedule import Graph
+from pggnn.ops.unroll import UNROLLED
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
@@ -37,14 +38,15 @@ def differentiable(
     """The operation's result, with a gradient. Where there are ``codes``, the last of the weights belong to them."""
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
     graph = Graph(plan.start, plan.degree, plan.order, plan.profile, rows, root, codes)
+    if cell not in UNROLLED:
+        return _untraced(gates, weights, graph, reading, cell)
     if torch.compiler.is_compiling() or type(gates) not in (Tensor, torch.nn.Parameter):
         out: Tensor = _forward(
             gates, weights, *graph[:-1], reading.spec, cell, workspace, fused, keep, codes
         )[0]  # fmt: skip
         return out
     if torch._C._are_functorch_transforms_active() or has_tangents((gates, *weights)):
-        with without_autocast(gates):
-            return plain.recurrence(gates, weights, graph, reading, cell)
+        return _untraced(gates, weights, graph, reading, cell)
     with torch.cuda.device_of(gates):  # kernels of Triton run on the current device, wherever their tensors lie
         operation = _operation(gates, weights, graph, reading, cell, workspace, fused, plan)
         if keep:
@@ -52,6 +54,13 @@ def differentiable(
             return cast(Tensor, _Eager.apply(operation, again, gates, *weights))
         with without_autocast(gates):
             return operation.forward(keep=False)[0].to(gates.dtype)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _untraced(gates: Tensor, weights: list[Tensor], graph: Graph, reading: Reading, cell: str) -> Tensor:
+    """In plain PyTorch, whose loops over steps a compiler is not to unroll."""
+    with without_autocast(gates):
+        return plain.recurrence(gates, weights, graph, reading, cell)
 
 
 def _operation(

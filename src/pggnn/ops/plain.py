@@ -1,6 +1,7 @@
 """The operation in operations that PyTorch differentiates itself: any number of times, in any mode, for any cell.
 
-Slower than the others, and autograd keeps every step. Second derivatives and transforms of ``torch.func`` run here.
+Slower than the others, and autograd keeps every step. Second derivatives, the transforms of ``torch.func`` and cells
+without a fast path run here.
 """
 
 import sys

@@ -60,11 +60,12 @@ def told_pairs(reading: Reading, sequence: list[int], width: int) -> list[list[t
 
 def group_recurrence(
     gates: Tensor, weights: list[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str,
-    structure: Tensor | None = None,
+    structure: Tensor | None = None, adjacency: Plan | None = None,
 ) -> Tensor:  # fmt: skip
     """See :func:`pggnn.ops.group_recurrence`."""
     reading.check(plan.profile)
-    edges = set(zip(plan.center.tolist(), plan.neighbor.tolist(), strict=True)) if structure is not None else set()
+    known = plan if adjacency is None else adjacency
+    edges = set(zip(known.center.tolist(), known.neighbor.tolist(), strict=True)) if structure is not None else set()
     out = []
     for v, (n, start) in enumerate(zip(plan.degree.tolist(), plan.start.tolist(), strict=True)):
         hidden = gates.new_zeros(weights[0].size(1))
@@ -77,7 +78,7 @@ def group_recurrence(
                     steps[t] = steps[t] + structure[told].sum(0)
             hidden = hidden + rnn(steps, weights, cell)
         out.append(hidden)
-    return torch.stack(out) if out else gates.new_zeros(0, weights[0].size(1))
+    return torch.stack(out) if out else gates[:0, : weights[0].size(1)]
 
 
 def rnn(steps: list[Tensor], weights: list[Tensor], cell: str) -> Tensor:

@@ -20,9 +20,10 @@ MOST_BITS = 32
 """Bits of a step, which share a word."""
 
 
-def step_codes(plan: Plan, reading: Reading, width: int) -> Tensor:
-    """The packed bits of every step of a graph, which layers on the same plan share."""
-    return plan.derived(_look_up, reading, width)
+def step_codes(plan: Plan, reading: Reading, width: int, adjacency: Plan | None = None) -> Tensor:
+    """The packed bits of every step of a graph, which layers on the same plan share. Who is adjacent is looked up in
+    ``adjacency``, by default in the plan itself: there the readers must be the nodes."""
+    return plan.derived(_look_up, reading, width, adjacency)
 
 
 def stride(width: int) -> int:
@@ -43,24 +44,29 @@ def read_bits(codes: Tensor, step: Tensor, width: int) -> Tensor:
     return (word.unsqueeze(-1) >> torch.arange(width, device=step.device)) & 1
 
 
-def _look_up(plan: Plan, reading: Reading, width: int) -> Tensor:
-    graph = plan.start, plan.degree, plan.neighbor, plan.center, plan.profile
-    return _step_codes(*graph, reading.spec, width)
+def _look_up(plan: Plan, reading: Reading, width: int, adjacency: Plan | None) -> Tensor:
+    edges = (plan if adjacency is None else adjacency).derived(_sorted_edges)
+    return _step_codes(
+        plan.start, plan.degree, plan.neighbor, edges, plan.profile, plan.num_neighbors, reading.spec, width
+    )
+
+
+def _sorted_edges(plan: Plan) -> Tensor:
+    """``[E]`` a number for each edge, rising."""
+    return (plan.center * plan.num_neighbors + plan.neighbor).sort().values
 
 
 @torch.library.custom_op("pggnn::step_codes", mutates_args=())
 def _step_codes(
-    start: Tensor, degree: Tensor, neighbor: Tensor, center: Tensor, profile: Tensor, spec: str, width: int
+    start: Tensor, degree: Tensor, neighbor: Tensor, edges: Tensor, profile: Tensor, nodes: int, spec: str, width: int
 ) -> Tensor:
     """An operator, since how many words there are cannot be known to a compiler."""
     reading = Reading.parse(spec)
     steps = reading.steps(profile)
     per_word = 32 // stride(width)
     words = neighbor.new_zeros(-(-steps // per_word), dtype=torch.int32)
-    if neighbor.numel() == 0:
+    if edges.numel() == 0:
         return words
-    nodes = degree.size(0)
-    edges = (center * nodes + neighbor).sort().values
     first = first_steps(degree, reading)
     place = torch.arange(per_word, device=neighbor.device) * stride(width)
     most = MOST_STEPS.get(neighbor.device.type, MOST_STEPS["cpu"])
@@ -86,7 +92,7 @@ def _step_codes(
 
 @_step_codes.register_fake
 def _(
-    start: Tensor, degree: Tensor, neighbor: Tensor, center: Tensor, profile: Tensor, spec: str, width: int
+    start: Tensor, degree: Tensor, neighbor: Tensor, edges: Tensor, profile: Tensor, nodes: int, spec: str, width: int
 ) -> Tensor:
     return neighbor.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=torch.int32)
 

@@ -1,0 +1,67 @@
+"""Who reads whom: a graph's edges as ragged lists of members, one list for each reader."""
+
+from operator import index
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+
+
+class Lists(NamedTuple):
+    """Ragged lists, one after the other, each in the order in which its members are numbered."""
+
+    member: Tensor
+    """``[E]`` node in each place."""
+    reader: Tensor
+    """``[E]`` whose list the place belongs to, rising."""
+    edge: Tensor
+    """``[E]`` row of the features that lead to the member."""
+    size: Tensor
+    """``[N]`` length of each reader's list."""
+
+
+def star(edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "source_to_target") -> tuple[Lists, int]:
+    """Each node reads its neighbours, in the order of its edges. Checks the edges.
+
+    Args:
+        edge_index: ``[2, E]``, int64, any order.
+        num_nodes: Number of nodes; on a bipartite graph those of ``edge_index[0]`` and of ``edge_index[1]``.
+        flow: ``"source_to_target"`` makes the sources of a node's incoming edges its neighbours,
+            ``"target_to_source"`` the targets of its outgoing ones.
+
+    Returns:
+        The lists, and how many nodes there are to be read.
+    """
+    if flow not in ("source_to_target", "target_to_source"):
+        raise ValueError(f'flow must be "source_to_target" or "target_to_source", got {flow!r}')
+    if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+        given = edge_index.layout if isinstance(edge_index, Tensor) else type(edge_index).__name__
+        raise TypeError(
+            f"edge_index must be a dense tensor of shape [2, E], got {given}; "
+            "convert a sparse adjacency with torch_geometric.utils.to_edge_index"
+        )
+    if isinstance(edge_index, EdgeIndex):
+        edge_index = edge_index.as_tensor()
+    if torch._C._functorch.is_batchedtensor(edge_index):
+        raise ValueError("edge_index varies under vmap; all calls must have the same edges: map over x alone")
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"edge_index must have shape [2, E], got {list(edge_index.shape)}")
+    if edge_index.dtype != torch.long:
+        raise TypeError(f"edge_index must be int64, got {edge_index.dtype}; convert it with .long()")
+    sizes = num_nodes if isinstance(num_nodes, (tuple, list)) else (index(num_nodes),) * 2
+    if min(sizes) < 0:
+        raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
+    if edge_index.size(1) > 0:
+        low, high = torch.stack(edge_index.aminmax(dim=1)).tolist()
+        for row in (0, 1):
+            if low[row] < 0 or high[row] >= sizes[row]:
+                bad = low[row] if low[row] < 0 else high[row]
+                raise IndexError(
+                    f"edge_index[{row}] refers to node {bad}, but there are {sizes[row]} nodes "
+                    f"(valid: 0 to {sizes[row] - 1}); check num_nodes, or the offsets of batched graphs"
+                )
+    i, j = (1, 0) if flow == "source_to_target" else (0, 1)
+    reader, edge = torch.sort(edge_index[i], stable=True)
+    member = edge_index[j].index_select(0, edge)
+    return Lists(member, reader, edge, torch.bincount(reader, minlength=sizes[i])), sizes[j]
