@@ -274,7 +274,7 @@ def _changes_by_renumbering(n: int) -> tuple[float, float]:
     x, center = torch.randn(n, 4, dtype=torch.double), torch.randn(1, 4, dtype=torch.double)
     changes = []
     for root in ("merged", "linear"):
-        conv = PGConv(4, 6, root=root).double()  # type: ignore[arg-type]
+        conv = PGConv(4, 6, root=root).double()
         out = conv((x, center.expand(len(numberings), -1)), edges)
         changes.append((out - out[0]).abs().amax(1))
     *inside, outside = torch.stack(changes).amax(0).tolist()
