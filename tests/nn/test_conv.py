@@ -319,18 +319,6 @@ def test_numberings_are_fresh_in_evaluation_too():
     assert not torch.equal(conv(x, edge_index), conv(x, edge_index))
 
 
-@pytest.mark.parametrize(
-    ("width", "dtype", "message"), [(257, torch.float, "at most 256"), (8, torch.double, "float64")]
-)
-def test_what_the_kernels_do_not_take_is_said(width, dtype, message):
-    pytest.importorskip("triton")
-    conv, x = PGConv(4, width, backend="triton").to(dtype), torch.randn(3, 4, dtype=dtype)
-    with pytest.raises(ValueError, match=f'{message}.*use backend="auto"'):
-        conv(x, torch.tensor([[0, 1], [1, 2]]))
-    conv.backend = "auto"
-    assert conv(x, torch.tensor([[0, 1], [1, 2]])).isfinite().all()
-
-
 def test_repeated_plan_is_that_of_the_copies():
     edge_index = random_graph(DEGREES)
     plan = Plan.build(edge_index, len(DEGREES)).repeated(3)
