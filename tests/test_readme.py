@@ -4,6 +4,8 @@ import csv
 import json
 import re
 import shlex
+import subprocess
+import sys
 from itertools import accumulate
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 import torch
 
 from pggnn import PGGNN
-from pggnn.cli import main
+from pggnn.cli import main, parser
 from pggnn.testing import DEGREES, random_graph
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -36,6 +38,34 @@ def test_code_runs():
     names |= {"criterion": torch.nn.functional.cross_entropy, "y": torch.tensor([1])}
     exec(recorded, names)
     assert all(weight.grad is not None for weight in names["model"].parameters())
+
+
+COMMANDS = re.findall(
+    r"^pggnn (?!train )(.+)$", "".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL)), re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_it_shows_are_understood(command):
+    args, options = parser().parse_known_args(shlex.split(command, comments=True))
+    assert callable(args.function)
+    assert not options or args.takes_options
+
+
+def test_the_layer_alone_needs_no_extras():
+    """What ``pip install .`` leaves out cannot be imported here."""
+    extras = "jsonargparse lightning matplotlib yaml rich safetensors tensorboard torchmetrics igraph numba"
+    script = f"""if True:
+        import sys
+        sys.modules |= dict.fromkeys({extras.split()})
+        import torch
+        from pggnn import PGGNN, PGConv
+        edges = torch.tensor([[0, 1, 2], [1, 2, 1]])
+        assert PGConv(4, 6)(torch.randn(3, 4), edges).shape == (3, 6)
+        assert PGGNN(4, 6, 2)(torch.randn(3, 4), edges).shape == (1, 2)
+    """
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("page", ["README.md", "results/README.md", "benchmarks/README.md", "docs/training.md"])

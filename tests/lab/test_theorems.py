@@ -1,64 +1,119 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
+from pggnn import groups
 from pggnn.cli import main
 from pggnn.data.classic import complete
 from pggnn.data.counting import erdos_renyi
 from pggnn.data.counts import four_cliques, triangles
-from pggnn.groups import CyclicGroup, Permutation
 from pggnn.lab import theorems
-from pggnn.lab.construction import CountingConv
+from pggnn.lab.construction import CountingConv, WalkingConv
 from pggnn.lab.walks import EgoNet
 from pggnn.testing import renumbered
 
-
-def rotation(n):
-    return Permutation(tuple((i + 1) % n for i in range(n)))
-
-
-def test_theorem_1(monkeypatch):
-    assert theorems.theorem_1().holds
-    monkeypatch.setattr(theorems, "sigma", rotation)
-    assert not theorems.theorem_1(8).holds, "a plain rotation covers no new pair"
-
-
-def test_lemma_2(monkeypatch):
-    assert theorems.lemma_2().holds
-    monkeypatch.setattr(theorems, "group", lambda n: CyclicGroup(rotation(n)))
-    assert not theorems.lemma_2(9).holds, "for odd n a plain rotation has order n"
+QUICK = {
+    "Theorem 1": lambda: theorems.theorem_1(12),
+    "Lemma 2": lambda: theorems.lemma_2(12, 8),
+    "Corollary 3": lambda: theorems.corollary_3(8, 6),
+    "Eq. 6": lambda: theorems.equation_6(4),
+    "tr(A³)/2": lambda: theorems.trace(4),
+    "Theorem 4": lambda: theorems.theorem_4(20, (complete(3),)),
+    "Proposition 5": lambda: theorems.proposition_5(2, 1),
+}
 
 
-def test_corollary_3():
-    assert theorems.corollary_3().holds
+def read_as(name, function):
+    """Makes every layer read by another ``slot`` or ``order``."""
+
+    def patch(monkeypatch):
+        monkeypatch.setattr(groups, name, function)
+        monkeypatch.setitem(groups.GROUPS, "pairs", replace(groups.GROUPS["pairs"], **{name: function}))
+
+    return patch
 
 
-def test_equation_6(monkeypatch):
-    assert theorems.equation_6().holds
-    monkeypatch.setattr(theorems, "triangles", lambda edge_index, nodes: torch.zeros(nodes, dtype=torch.long))
-    assert not theorems.equation_6(4).holds
+def in_theorems(name, function):
+    return lambda monkeypatch: monkeypatch.setattr(theorems, name, function)
 
 
-def test_trace(monkeypatch):
-    assert theorems.trace().holds
-    monkeypatch.setattr(theorems, "triangles", lambda edge_index, nodes: torch.zeros(nodes, dtype=torch.long))
-    assert not theorems.trace(4).holds
+SLOT, ORDER = groups.slot, groups.order
 
 
-def test_theorem_4(monkeypatch):
-    check = theorems.theorem_4(walks=20, graphs=(complete(3),))
-    assert check.holds
-    assert "572,957 samples" in check.what
+def biased(monkeypatch):
+    """The estimator as written, which tends to 2τ + κ."""
     letter = theorems.estimate
     monkeypatch.setattr(theorems, "estimate", lambda *args, **kwargs: letter(*args, **{**kwargs, "rooted": False}))
+    monkeypatch.setattr(theorems, "rnn_difference", lambda: 0.0)
+
+
+def forgetful(monkeypatch):
+    """An RNN that loses the node before the last."""
+    whole = WalkingConv.__init__
+
+    def init(self, nodes):
+        whole(self, nodes)
+        self.conv.rnn.weight_hh_l0.data[self.at["before"]] = 0
+
+    monkeypatch.setattr(WalkingConv, "__init__", init)
+
+
+def no_triangles(edge_index, nodes, directed=False):
+    return torch.zeros(nodes, dtype=torch.long)
+
+
+FALSE = {
+    "one arrangement": read_as("slot", lambda k, t, n: t + 0 * k),
+    "a rotation": read_as("slot", lambda k, t, n: t + k - n * (t + k >= n)),
+    "powers of the inverse": read_as("slot", lambda k, t, n: SLOT((ORDER(n) - k) * (k > 0), t, n)),
+    "not closed": read_as("slot", lambda k, t, n: SLOT(k * (k < ORDER(n) - 1), t, n)),
+    "begins with σ": read_as("slot", lambda k, t, n: SLOT(k + 1 - ORDER(n) * (k + 1 >= ORDER(n)), t, n)),
+    "one less": read_as("order", lambda n: ORDER(n) - (n > 2) * 1),
+    "one more": read_as("order", lambda n: n + (n < 1) * 1),
+    "no triangles": in_theorems("triangles", no_triangles),
+    "no directions": in_theorems("triangles", lambda edge_index, nodes, directed=False: triangles(edge_index, nodes)),
+    "self-loops": in_theorems("adjacency_matrix", lambda graph: torch.ones((graph.num_nodes,) * 2, dtype=torch.bool)),
+    "biased estimator": biased,
+    "forgetful RNN": forgetful,
+    "equal graphs": in_theorems("shrikhande", theorems.rook),
+    "no GIN": in_theorems("gin_difference", lambda: 1e-3),
+}
+
+
+@pytest.mark.parametrize("claim", theorems.CLAIMS)
+def test_claims_hold(claim):
+    check = (QUICK if claim == "Theorem 4" else theorems.CLAIMS)[claim]()
+    assert check.holds
+    assert claim != "Theorem 4" or "572,957 samples" in check.what
+
+
+@pytest.mark.parametrize(
+    ("claim", "made_false"),
+    [
+        *(("Theorem 1", name) for name in ("one arrangement", "a rotation", "not closed", "one less")),
+        *(("Lemma 2", name) for name in [*FALSE][:7]),
+        *(("Corollary 3", name) for name in [*FALSE][:6]),
+        *(("Eq. 6", name) for name in ("no triangles", "no directions", "self-loops")),
+        *(("tr(A³)/2", name) for name in ("no triangles", "no directions", "self-loops")),
+        *(("Theorem 4", name) for name in ("biased estimator", "forgetful RNN", "begins with σ")),
+        *(("Proposition 5", name) for name in ("one arrangement", "a rotation", "not closed", "one less")),
+        *(("Proposition 5", name) for name in ("equal graphs", "no GIN")),
+    ],
+)
+def test_a_claim_made_false_does_not_hold(claim, made_false, monkeypatch):
     monkeypatch.setattr(EgoNet, "samples_needed", lambda *args: 3000)
-    assert not theorems.theorem_4(walks=20, graphs=(complete(3),)).holds, "the estimator as written tends to 2τ + κ"
+    assert QUICK[claim]().holds
+    FALSE[made_false](monkeypatch)
+    assert not QUICK[claim]().holds
 
 
-def test_proposition_5(monkeypatch):
-    assert theorems.gin_difference() < 1e-5
-    assert theorems.proposition_5().holds
-    monkeypatch.setattr(theorems, "shrikhande", theorems.rook)
-    assert not theorems.proposition_5(1, 1).holds
+@pytest.mark.parametrize("made_false", ["one arrangement", "a rotation", "not closed", "one less"])
+def test_a_layer_that_reads_no_group_sees_numberings_of_the_group(made_false, monkeypatch):
+    """The half of Corollary 3 that runs the layer, on its own."""
+    assert all(theorems._changes_by_renumbering(n)[0] < 1e-10 for n in (4, 5))
+    FALSE[made_false](monkeypatch)
+    assert all(theorems._changes_by_renumbering(n)[0] > 1e-3 for n in (4, 5))
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.3, 0.6, 1.0])

@@ -314,6 +314,11 @@ def test_mean_over_numberings(options, monkeypatch):
     torch.testing.assert_close(many(x, edge_index, edge_attr), one(x, edge_index, edge_attr))
 
 
+def test_numberings_are_fresh_in_evaluation_too():
+    conv, x, edge_index = PGConv(4, 6, numberings=2).eval(), torch.randn(len(DEGREES), 4), random_graph()
+    assert not torch.equal(conv(x, edge_index), conv(x, edge_index))
+
+
 def test_repeated_plan_is_that_of_the_copies():
     edge_index = random_graph(DEGREES)
     plan = Plan.build(edge_index, len(DEGREES)).repeated(3)

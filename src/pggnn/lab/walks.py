@@ -6,7 +6,7 @@ if v₀ is in no 4-clique; counting a triple only if v₀ is among its three nod
 all else in the proof as it is. ``rooted=False`` is the letter of the paper.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, log
 
@@ -73,6 +73,22 @@ def ego_net(graph: Data, node: int, artificial: bool = True) -> EgoNet:
     return EgoNet(adjacency, artificial, int(triangles(graph.edge_index, nodes)[node]))
 
 
+def walk(net: EgoNet, length: int, walks: int = 100, seed: int = 0) -> Iterator[np.ndarray]:
+    """The first ``length`` nodes of random walks that begin in equilibrium, in pieces ``[steps, walks]``."""
+    random = np.random.default_rng(seed)
+    degree = net.adjacency.sum(1)
+    near = np.zeros((len(degree), degree.max()), np.int64)
+    for node, row in enumerate(net.adjacency):
+        near[node, : degree[node]] = row.nonzero()[0]
+    here = random.choice(len(degree), walks, p=net.stationary)
+    yield here[None]
+    for first in range(1, length, CHUNK):
+        path = np.empty((min(CHUNK, length - first), walks), np.int64)
+        for step, chance in enumerate(random.random(path.shape)):
+            here = path[step] = near[here, (chance * degree[here]).astype(np.int64)]
+        yield path
+
+
 def estimate(net: EgoNet, samples: Sequence[int], walks: int = 100, seed: int = 0, rooted: bool = True) -> np.ndarray:
     """``[len(samples), walks]`` estimates of τ₀ after so many nodes of each walk, which begins in equilibrium.
 
@@ -83,32 +99,22 @@ def estimate(net: EgoNet, samples: Sequence[int], walks: int = 100, seed: int = 
         raise ValueError(f"expected at least 3 samples and 1 walk, got {min(samples)} and {walks}")
     if net.degree == 0:
         return np.zeros((len(samples), walks))
-    random = np.random.default_rng(seed)
     degree = net.adjacency.sum(1)
-    near = np.zeros((len(degree), degree.max()), np.int64)
-    for node, row in enumerate(net.adjacency):
-        near[node, : degree[node]] = row.nonzero()[0]
-    path = np.empty((2 + CHUNK, walks), np.int64)
-    path[1] = random.choice(len(degree), walks, p=net.stationary)
-    path[0] = -1  # before the first node there is none
+    path = np.full((2, walks), -1)  # before the first node there is none
     closed, inverse = np.zeros((2, walks))
-    inverse += 1 / degree[path[1]]
     found = np.empty((len(samples), walks))
-    seen = 1
-    for last in sorted(set(samples)):
-        while seen < last:
-            steps = min(CHUNK, last - seen)
-            for step, chance in enumerate(random.random((steps, walks)), 2):
-                here = path[step - 1]
-                path[step] = near[here, (chance * degree[here]).astype(np.int64)]
-            before, middle, after = path[:steps], path[1 : steps + 1], path[2 : steps + 2]
-            is_closed = net.adjacency[before, after] & (before >= 0)
-            if rooted:
-                is_closed &= (before == 0) | (middle == 0) | (after == 0)
-            closed += (is_closed * degree[middle]).sum(0)
-            inverse += (1 / degree[after]).sum(0)
-            path[:2] = path[steps : steps + 2].copy()
-            seen += steps
-        ratio = (closed / (last - 2)) / (inverse / last)
-        found[[place for place, size in enumerate(samples) if size == last]] = len(degree) / 6 * ratio
+    seen = 0
+    for piece in walk(net, max(samples), walks, seed):
+        path = np.concatenate([path[-2:], piece])
+        before, middle, after = path[:-2], path[1:-1], path[2:]
+        is_closed = net.adjacency[before, after] & (before >= 0)
+        if rooted:
+            is_closed &= (before == 0) | (middle == 0) | (after == 0)
+        each_closed, each_inverse = is_closed * degree[middle], 1 / degree[after]
+        for place, last in enumerate(samples):
+            if seen < last <= seen + len(piece):
+                part = slice(last - seen)
+                ratio = (closed + each_closed[part].sum(0)) / (last - 2) / (inverse + each_inverse[part].sum(0)) * last
+                found[place] = len(degree) / 6 * ratio
+        closed, inverse, seen = closed + each_closed.sum(0), inverse + each_inverse.sum(0), seen + len(piece)
     return found - net.degree * net.artificial

@@ -1,5 +1,6 @@
 """``PGConv``: the permutation-group aggregator as a PyTorch Geometric layer."""
 
+from numbers import Integral
 from typing import Literal
 
 import torch
@@ -40,26 +41,26 @@ class SequenceConv(MessagePassing):
         super().__init__(aggr=None, flow=flow)
         if numbering not in ("given", "random"):
             raise ValueError(f'numbering must be "given" or "random", got {numbering!r}')
-        if numberings < 1:
-            raise ValueError(f"numberings must be at least 1, got {numberings}")
         check_backend(backend, workspace)
-        if max_degree is not None and max_degree < 1:
-            raise ValueError(f"max_degree must be None or at least 1, got {max_degree}")
-        if edge_dim is not None and edge_dim < 1:
-            raise ValueError(f"edge_dim must be None or at least 1, got {edge_dim}")
-        if not 0 <= structure <= MOST_BITS:
-            raise ValueError(f"structure must be a number of earlier neighbours, 0 to {MOST_BITS}, got {structure}")
+        for name, number in (("numberings", numberings), ("max_degree", max_degree), ("edge_dim", edge_dim)):
+            may_be_none = name != "numberings"
+            if not (may_be_none and number is None) and not _is_integer(number, 1):
+                raise ValueError(f"{name} must be {'None or ' * may_be_none}an integer ≥ 1, got {number!r}")
+        if not _is_integer(structure, 0) or structure > MOST_BITS:
+            raise ValueError(f"structure must be a number of earlier neighbours, 0 to {MOST_BITS}, got {structure!r}")
         if structure > 0 and reading.frame not in TOLD:
             raise ValueError(f"structure is for the frames {', '.join(TOLD)}, got {reading.frame!r}")
-        neighbors, centers = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        channels = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        if len(channels) != 2 or not all(_is_integer(size, 1) or size == -1 for size in channels):
+            raise ValueError(
+                "in_channels must be at least 1, or -1 to take it from the first input, or a pair of such numbers, "
+                f"got {in_channels!r}"
+            )
+        neighbors, centers = channels
         if reading.reads_root and neighbors != centers:
             raise ValueError(
                 f"one RNN reads neighbours and centre, so both need the same number of channels, got {in_channels}; "
                 'use root="linear" for different ones'
-            )
-        if any(channels < 1 and channels != -1 for channels in (neighbors, centers)):
-            raise ValueError(
-                f"in_channels must be at least 1, or -1 to take it from the first input, got {in_channels}"
             )
         self.in_channels, self.out_channels, self.reading = in_channels, out_channels, reading
         self.cell, self.num_layers, self.numbering = cell, num_layers, numbering
@@ -209,6 +210,10 @@ class SequenceConv(MessagePassing):
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, cell={self.cell!r})"
 
 
+def _is_integer(value: object, least: int) -> bool:
+    return isinstance(value, Integral) and int(value) >= least
+
+
 def _check_type(what: str, tensor: Tensor, weights: torch.dtype) -> None:
     """Refuses what cannot be multiplied by the weights: autocast leaves float64 as it is."""
     if not tensor.is_floating_point():
@@ -306,12 +311,12 @@ class PGConv(SequenceConv):
         frames: dict[str, Frame] = {"merged": "merged", "linear": "closed"}
         if root not in frames:
             raise ValueError(f'root must be "merged" or "linear", got {root!r}')
-        if orderings == "random":
-            numbering = "random"
         super().__init__(
             in_channels, out_channels, read(orderings, group, frames[root], reduce), cell, num_layers, numbering,
             edge_dim, max_degree, backend, workspace, flow, structure, numberings,
         )  # fmt: skip
+        if orderings == "random":
+            self.numbering = "random"
         self.orderings, self.root, self.reduce, self.group = orderings, root, reduce, group
 
     def __repr__(self) -> str:
