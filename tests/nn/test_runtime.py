@@ -121,7 +121,7 @@ def test_half_precision_weights():
 
 
 def test_a_default_device_is_for_tensors_that_are_made_without_one(monkeypatch):
-    monkeypatch.setattr("pggnn.ops.memory.POOL.buffers", [])
+    monkeypatch.setattr("pggnn.ops.packed.memory.POOL.buffers", [])
     torch.use_deterministic_algorithms(False)
     conv, x, edge_index = PGConv(4, 6, numberings=2), torch.randn(NODES, 4), random_graph()
     with torch.device("meta"):

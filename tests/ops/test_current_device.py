@@ -9,8 +9,8 @@ pytest.importorskip("triton")
 
 from triton.runtime.interpreter import GridExecutor
 
-from pggnn.ops.fused_norm import RowNormalisation
-from pggnn.ops.fused_sum import RowSum
+from pggnn.ops.fused.norm import RowNormalisation
+from pggnn.ops.fused.sum import RowSum
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="kernels are watched in Triton's interpreter")

@@ -14,7 +14,9 @@ from pggnn.testing import READINGS, random_graph
 
 triton = pytest.importorskip("triton")
 
-from pggnn.ops import fused, fused_shape  # noqa: E402
+from pggnn.ops.fused import geometry  # noqa: E402
+from pggnn.ops.fused import operation as fused  # noqa: E402
+from pggnn.ops.fused import shape as fused_shape  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 gpu = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU on this machine")
@@ -61,7 +63,7 @@ def test_structure(cell, reading, layers, workspace, structure):
 def test_structure_in_wide_layers(monkeypatch):
     """Where two columns of warps share a tile, rows are added one by one."""
     if DEVICE == "cpu":
-        monkeypatch.setattr(fused, "shape", lambda *_: fused_shape.Shape(16, 2, False))
+        monkeypatch.setattr(geometry, "shape", lambda *_: fused_shape.Shape(16, 2, False))
     for cell in ("lstm", "gru"):
         assert_matches_reference(
             Reading(), cell, 2, PARALLEL, torch.float, (0, 3, 4), backend="triton", hidden=40, structure=3
@@ -128,9 +130,10 @@ def test_more_centres_than_rows(cell, hidden, reading, monkeypatch):
     """Where centres are not read there are no rows of theirs: what lies beyond those of the neighbours is not read."""
 
     def before_what_is_not_a_number(self, rows, width, dtype=None):
-        return self.gates.new_full((rows + 64, width * self.width), torch.nan, dtype=dtype or self.dtype)[:rows]
+        shape = rows + 64, width * self.width
+        return torch.full(shape, torch.nan, dtype=dtype or self.dtype, device=self.device)[:rows]
 
-    monkeypatch.setattr(fused.Fused, "empty", before_what_is_not_a_number)
+    monkeypatch.setattr(geometry.Geometry, "empty", before_what_is_not_a_number)
     sources, targets = torch.arange(6) % 2, torch.tensor([3, 3, 7, 7, 7, 9])
     plan = Plan.build(torch.stack([sources, targets]), (2, 12)).to(DEVICE)
     rnn = Recurrence(3, hidden, 1, cell).to(DEVICE)
@@ -212,7 +215,7 @@ def test_little_shared_memory(cell, monkeypatch):
 )  # fmt: skip
 def test_tiles_of_a_gpu(hidden, workspace, structure, block, warps, monkeypatch):
     """The tiles that a GPU has for many sequences and for few: their columns are spread over groups of warps."""
-    monkeypatch.setattr(fused, "shape", lambda *_: fused_shape.Shape(block, warps, projects=False))
+    monkeypatch.setattr(geometry, "shape", lambda *_: fused_shape.Shape(block, warps, projects=False))
     degrees = (3, 4, 0) if workspace > 0 else (2, 0)
     assert_matches_reference(
         Reading(), "lstm", 2, workspace, torch.half, degrees, backend="triton", tolerance=0.006,

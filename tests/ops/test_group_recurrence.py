@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pggnn import PGConv, Plan
 from pggnn.cells import CELLS, Cell, Recurrence
 from pggnn.ops import group_recurrence
-from pggnn.ops.memory import MOST_BYTES, Pool
-from pggnn.ops.schedule import blocks
+from pggnn.ops.packed.memory import MOST_BYTES, Pool
+from pggnn.ops.packed.schedule import blocks
 from pggnn.ops.structure import step_codes
 from pggnn.orderings import TOLD, Reading
 from pggnn.testing import READINGS, random_graph

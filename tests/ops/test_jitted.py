@@ -11,15 +11,16 @@ from test_group_recurrence import BLOCKS, DEGREES, HIDDEN, PARALLEL, SERIAL, ass
 
 from pggnn import PGConv, Plan
 from pggnn.cells import Recurrence
-from pggnn.ops import group_recurrence, packed
-from pggnn.ops.unroll import FLUSH_EVERY, UNROLLED, UnrolledLSTM
+from pggnn.ops import group_recurrence
+from pggnn.ops.packed import operation as packed
+from pggnn.ops.packed.unroll import FLUSH_EVERY, UNROLLED, UnrolledLSTM
 from pggnn.orderings import Reading
 from pggnn.testing import READINGS, random_graph
 
 pytest.importorskip("numba")
 
-from pggnn.ops import numba_lstm
-from pggnn.ops.jitted import JittedLSTM
+from pggnn.ops.packed import numba_lstm
+from pggnn.ops.packed.jitted import JittedLSTM
 
 CPU = torch.device("cpu")
 
@@ -105,8 +106,8 @@ import sys
 {hinder}
 import torch
 from pggnn import PGConv
-from pggnn.ops import packed
-loaded = "pggnn.ops.jitted" in sys.modules
+from pggnn.ops.packed import operation as packed
+loaded = "pggnn.ops.packed.jitted" in sys.modules
 conv = PGConv(3, 4)
 conv(torch.ones(2, 3), torch.tensor([[0, 1], [1, 0]])).sum().backward()
 print(loaded, packed.jitted_lstm(), all(bool(weight.grad.isfinite().all()) for weight in conv.parameters()))

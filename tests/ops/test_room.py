@@ -68,14 +68,15 @@ def main(capability, limit, hidden, dtype, nodes):
     import torch
 
     from pggnn.cells import Recurrence
-    from pggnn.ops import fused_shape
-    from pggnn.ops.schedule import Graph
+    from pggnn.ops.fused import shape as fused_shape
+    from pggnn.ops.graph import Graph
     from pggnn.orderings import Reading
     from pggnn.plan import Plan
 
     fused_shape.processors, fused_shape.shared_memory = (lambda _: 100), (lambda _: limit)
     fused_shape.fetches = lambda _: capability >= 90
-    from pggnn.ops import fused, fused_weights
+    from pggnn.ops.fused import operation as fused
+    from pggnn.ops.fused import weights as fused_weights
 
     launches = []
     read = ("forward_layer", "forward_fields", "forward_wide", "backward_layer", "backward_fields", "backward_wide")

@@ -10,7 +10,7 @@ from pggnn.testing import READINGS, random_graph
 
 pytest.importorskip("triton")
 
-from pggnn.ops.tiles import Extent, Tiles
+from pggnn.ops.fused.tiles import Extent, Tiles
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

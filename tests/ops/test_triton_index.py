@@ -8,7 +8,8 @@ from pggnn.testing import READINGS
 triton = pytest.importorskip("triton")
 tl = triton.language
 
-from pggnn.ops import triton_index, triton_layout  # noqa: E402
+from pggnn.ops.triton import index as triton_index  # noqa: E402
+from pggnn.ops.triton import layout as triton_layout  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -16,7 +16,7 @@ from pggnn.data.padding import PaddedEpoch, Padding, plan_of
 from pggnn.data.storage import Storage
 from pggnn.nn.norm import RowNorm, counting
 from pggnn.ops import HAS_TRITON, structure
-from pggnn.ops.tiles import Tiles
+from pggnn.ops.fused.tiles import Tiles
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.loop import Parts, Training

@@ -51,7 +51,7 @@ class RowNorm(torch.nn.BatchNorm1d):
         return HAS_TRITON and usual and x.is_cuda and x.dtype != torch.double and self.total is None
 
     def _fused(self, x: Tensor) -> Tensor:
-        from pggnn.ops.fused_norm import RowNormalisation
+        from pggnn.ops.fused.norm import RowNormalisation
 
         statistics = self.running_mean, self.running_var, self.num_batches_tracked
         out: Tensor = RowNormalisation.apply(

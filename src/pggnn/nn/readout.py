@@ -28,7 +28,7 @@ def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Ten
         pools = [pool for pool, other in ((global_add_pool, "mean"), (mean_pool, "sum")) if readout != other]
         pooled = [pool(x, batch, size) for pool in pools]
     else:
-        from pggnn.ops.fused_sum import RowSum
+        from pggnn.ops.fused.sum import RowSum
 
         if readout == "sum":
             return RowSum.apply(x, batch, size)
@@ -47,7 +47,7 @@ def hand_out(pooled: Tensor, batch: OptTensor) -> Tensor:
         return pooled
     if not _has_kernel(pooled):
         return pooled.index_select(0, batch)
-    from pggnn.ops.fused_sum import RowSpread
+    from pggnn.ops.fused.sum import RowSpread
 
     out: Tensor = RowSpread.apply(pooled, batch)
     return out

@@ -36,7 +36,7 @@ def takes_room(conv: torch.nn.Module) -> bool:
     """Whether a layer on the GPU reads roomy plans: if the fused kernels run it, and no structural bits."""
     if not isinstance(conv, SequenceConv) or conv.structure or not HAS_TRITON:
         return False
-    from pggnn.ops.fused_shape import refusal
+    from pggnn.ops.fused.shape import refusal
 
     return refusal(next(conv.parameters()), conv.out_channels, conv.cell) is None
 

@@ -7,15 +7,12 @@ from torch import Tensor
 from pggnn.ops import reference
 from pggnn.ops.operator import differentiable
 from pggnn.ops.structure import step_codes
+from pggnn.ops.workspace import DEFAULT_WORKSPACE
 from pggnn.orderings import Reading
 from pggnn.plan import Plan, RoomyPlan
 
 BACKENDS = ("auto", "triton", "packed", "reference")
 HAS_TRITON = find_spec("triton") is not None
-DEFAULT_WORKSPACE = {"cpu": 256 * 2**20, "cuda": 888 * 2**20}
-"""Bytes for intermediate states, by device."""
-SHARES = 64
-"""The part of a GPU's memory, one in so many, that each layer of a network may hold on to for its states."""
 
 
 def check_backend(backend: str, workspace: int | None) -> None:
@@ -54,7 +51,7 @@ def group_recurrence(
             all sequences fit, the forward pass keeps them for the backward pass; otherwise both passes go block by
             block, and the backward pass runs each block again (on a large GPU all but one, if that is a 16th of
             all). On the CPU some of this memory stays reserved for the next call
-            (:data:`pggnn.ops.memory.MOST_BYTES` at most).
+            (:data:`pggnn.ops.packed.memory.MOST_BYTES` at most).
         backend: ``"triton"`` (the fused kernels), ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this
             device.
         structure: ``[w, gates · H]`` rows for w structural bits, see :mod:`pggnn.ops.structure`: row ``lag − 1`` is
@@ -75,7 +72,7 @@ def group_recurrence(
         weights, codes = [*weights, structure], step_codes(plan, reading, structure.size(0), adjacency)
     fused = False
     if backend == "triton" or (backend == "auto" and gates.is_cuda and HAS_TRITON):
-        from pggnn.ops.fused_shape import refusal
+        from pggnn.ops.fused.shape import refusal
 
         reason = refusal(gates, weights[0].size(1), cell)
         if reason is not None and backend == "triton":

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pggnn.ops import plain
-from pggnn.ops.packed import Packed, state_dtype
-from pggnn.ops.schedule import Graph
-from pggnn.ops.unroll import UNROLLED
+from pggnn.ops.graph import Graph
+from pggnn.ops.packed.operation import Packed, state_dtype
+from pggnn.ops.packed.unroll import UNROLLED
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
@@ -22,7 +22,7 @@ Again = Callable[[Tensor, list[Tensor]], Tensor]
 
 
 class Operation(Protocol):
-    """What a backend makes of one call, see :class:`pggnn.ops.packed.Packed` and :class:`pggnn.ops.fused.Fused`."""
+    """What a backend makes of one call."""
 
     def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
         """The result, and what the backward pass needs if it is to come; nothing where that does not fit."""
@@ -70,7 +70,7 @@ def _operation(
     reading.check(graph.profile)
     if not fused:
         return Packed(gates, weights, graph, reading, cell, workspace, plan)
-    from pggnn.ops.fused import Fused
+    from pggnn.ops.fused.operation import Fused
 
     return Fused(gates, weights, graph, reading, cell, workspace, plan)
 

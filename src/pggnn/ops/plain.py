@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from pggnn.cells import CELLS, Layer, State, split_layers
-from pggnn.ops.packed import state_dtype
-from pggnn.ops.schedule import BlockIndex, Graph, blocks
+from pggnn.ops.graph import Graph
+from pggnn.ops.packed.operation import state_dtype
+from pggnn.ops.packed.schedule import BlockIndex, blocks
 from pggnn.ops.structure import first_steps
 from pggnn.orderings import Reading
 

@@ -12,7 +12,7 @@ from pggnn.data.schema import Schema
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import tally_init, torch_init
 from pggnn.nn.model import PGGNN, Network
-from pggnn.ops import SHARES
+from pggnn.ops.workspace import SHARES
 from pggnn.train.config import ModelConfig
 
 MODELS: dict[str, Callable[..., Network]] = {

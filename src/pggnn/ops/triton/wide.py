@@ -1,6 +1,6 @@
 """The fused kernels for layers whose weights have no room in shared memory: one recurrent layer forward, one backward.
 
-They do what those of :mod:`pggnn.ops.triton_recurrence` do, with the same arguments, block of units by block of units:
+They do what those of :mod:`pggnn.ops.triton.recurrence` do, with the same arguments, block of units by block of units:
 at every step a program reads the weights of one block after the other from the cache, and the state of its tile, which
 has no room in registers either, from memory. Rows lie in memory by (block, field, unit), ``WN`` being the number of
 blocks. The state that a step adds to, in float32, is what a pause would carry over: it lies in ``carry_out`` and
@@ -10,11 +10,11 @@ blocks. The state that a step adds to, in float32, is what a pause would carry o
 import triton
 import triton.language as tl
 
-from pggnn.ops.triton_cells import activation, activation_slope, sigmoid, tanh
-from pggnn.ops.triton_index import blocks_of, sequences_of
-from pggnn.ops.triton_layout import join_fields, split_fields
-from pggnn.ops.triton_recurrence import VARYING, row_read
-from pggnn.ops.triton_structure import first_told, told
+from pggnn.ops.triton.cells import activation, activation_slope, sigmoid, tanh
+from pggnn.ops.triton.index import blocks_of, sequences_of
+from pggnn.ops.triton.layout import join_fields, split_fields
+from pggnn.ops.triton.recurrence import VARYING, row_read
+from pggnn.ops.triton.structure import first_told, told
 
 
 @triton.jit(do_not_specialize=VARYING)
@@ -28,7 +28,7 @@ def forward_wide(
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, LAGS: tl.constexpr,
     STRIDE: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Runs one layer over a tile, see :func:`~pggnn.ops.triton_recurrence.forward_layer`; ``hidden`` is always
+    """Runs one layer over a tile, see :func:`~pggnn.ops.triton.recurrence.forward_layer`; ``hidden`` is always
     written, and ``SOURCE`` is never ``"below"``."""
     W: tl.constexpr = FIELDS * HP
     U: tl.constexpr = HP // WN
@@ -147,7 +147,7 @@ def backward_wide(
     TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """Runs one layer back over a tile, see :func:`~pggnn.ops.triton_recurrence.backward_layer`; it never
+    """Runs one layer back over a tile, see :func:`~pggnn.ops.triton.recurrence.backward_layer`; it never
     ``PROJECTS``. ``carry`` holds the state's gradient through the gates, and past them: through c, or a GRU's z."""
     W: tl.constexpr = FIELDS * HP
     U: tl.constexpr = HP // WN

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
-from pggnn.ops.schedule import Graph
+from pggnn.ops.graph import Graph
 from pggnn.orderings import Reading
 from pggnn.plan import Plan, RoomyPlan
 

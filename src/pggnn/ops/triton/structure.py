@@ -4,8 +4,8 @@ their rows."""
 import triton
 import triton.language as tl
 
-from pggnn.ops.triton_index import length
-from pggnn.ops.triton_layout import field_at, halving, place_of
+from pggnn.ops.triton.index import length
+from pggnn.ops.triton.layout import field_at, halving, place_of
 
 
 @triton.jit

@@ -6,7 +6,7 @@ import torch
 import triton
 from torch import Tensor
 
-from pggnn.ops.triton_sums import sum_rows
+from pggnn.ops.triton.sums import sum_rows
 
 COLUMNS = 256
 """Columns of a program at most."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pggnn.ops.memory import POOL
+from pggnn.ops.packed.memory import POOL
 
 FLUSH_EVERY = 8
 """After so many steps backwards, gradients that have vanished are set to zero."""

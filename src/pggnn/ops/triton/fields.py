@@ -1,6 +1,6 @@
 """The fused kernels for an LSTM of more than 64 channels, field by field: one layer forward, and one backward.
 
-They do what those of :mod:`pggnn.ops.triton_recurrence` do, with the same arguments. There a step's gates fill the
+They do what those of :mod:`pggnn.ops.triton.recurrence` do, with the same arguments. There a step's gates fill the
 registers; here those of one field do not, and what a step reads is asked for ahead, where registers are free for it.
 What is multiplied at a step is carried over from the step before in the operands' type: Triton then lets the matrix
 units read it from shared memory, instead of spreading it over registers first.
@@ -9,10 +9,10 @@ units read it from shared memory, instead of spreading it over registers first.
 import triton
 import triton.language as tl
 
-from pggnn.ops.triton_cells import sigmoid, tanh
-from pggnn.ops.triton_index import blocks_of, sequences_of
-from pggnn.ops.triton_layout import assembled, fragment, held_rows, join_fields, taken_apart
-from pggnn.ops.triton_recurrence import VARYING, row_read
+from pggnn.ops.triton.cells import sigmoid, tanh
+from pggnn.ops.triton.index import blocks_of, sequences_of
+from pggnn.ops.triton.layout import assembled, fragment, held_rows, join_fields, taken_apart
+from pggnn.ops.triton.recurrence import VARYING, row_read
 
 
 @triton.jit
@@ -46,7 +46,7 @@ def forward_fields(
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, LAGS: tl.constexpr,
     STRIDE: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Runs one layer over a tile, see :func:`~pggnn.ops.triton_recurrence.forward_layer`; ``SOURCE`` is never
+    """Runs one layer over a tile, see :func:`~pggnn.ops.triton.recurrence.forward_layer`; ``SOURCE`` is never
     ``"below"``, and there are no ``LAGS``."""
     W: tl.constexpr = FIELDS * HP
     F: tl.constexpr = HP // WN
@@ -153,7 +153,7 @@ def backward_fields(
     TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, FETCHES: tl.constexpr,
 ):  # fmt: skip
-    """Runs one layer back over a tile, see :func:`~pggnn.ops.triton_recurrence.backward_layer`; it never
+    """Runs one layer back over a tile, see :func:`~pggnn.ops.triton.recurrence.backward_layer`; it never
     ``PROJECTS``. A step begins with the product that the step before ends with there, and ``FETCHES`` into the cache
     what the next one reads."""
     W: tl.constexpr = FIELDS * HP

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from pggnn.ops.graph import Graph
 from pggnn.ops.structure import read_bits
 from pggnn.orderings import ROOT, Reading
 
@@ -15,19 +15,6 @@ MOST_SEQUENCES = 4096
 """Sequences per block: so many that the cost of starting an operation does not count."""
 FEWEST_SEQUENCES = 512
 """Rather than reading fewer sequences at a time, long ones are cut into slabs of steps."""
-
-
-class Graph(NamedTuple):
-    """The tensors of a :class:`~pggnn.plan.Plan`, with the gate row of each slot and of the first centre node."""
-
-    start: Tensor
-    degree: Tensor
-    order: Tensor
-    profile: Tensor
-    rows: Tensor
-    root: int
-    codes: Tensor | None = None
-    """:func:`pggnn.ops.structure.step_codes`, where the last of the weights are the rows of the structural bits."""
 
 
 @dataclass(frozen=True)

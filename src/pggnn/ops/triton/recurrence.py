@@ -9,9 +9,9 @@ is what the cell made of step b, block b of ``d_acts`` the gradient of its gates
 import triton
 import triton.language as tl
 
-from pggnn.ops.triton_cells import activation, activation_slope, sigmoid, tanh
-from pggnn.ops.triton_index import blocks_of, sequences_of, slot_read
-from pggnn.ops.triton_layout import (
+from pggnn.ops.triton.cells import activation, activation_slope, sigmoid, tanh
+from pggnn.ops.triton.index import blocks_of, sequences_of, slot_read
+from pggnn.ops.triton.layout import (
     assembled,
     fragment,
     held_rows,
@@ -19,7 +19,7 @@ from pggnn.ops.triton_layout import (
     split_fields,
     taken_apart,
 )
-from pggnn.ops.triton_structure import first_told, told
+from pggnn.ops.triton.structure import first_told, told
 
 VARYING = ["first_sequence", "t_begin", "root"]
 """Numbers that differ from launch to launch: Triton is not to compile a kernel for each kind of them."""

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from pggnn.cells import split_layers
-from pggnn.ops.memory import POOL
-from pggnn.ops.schedule import Block, BlockIndex, Graph, blocks
+from pggnn.ops.graph import Graph
+from pggnn.ops.packed.memory import POOL
+from pggnn.ops.packed.schedule import Block, BlockIndex, blocks
+from pggnn.ops.packed.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.ops.structure import first_steps
-from pggnn.ops.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
@@ -38,7 +39,7 @@ def state_dtype(gates: Tensor, weights: Sequence[Tensor]) -> torch.dtype:
 def jitted_lstm() -> type[Unrolled] | None:
     """The LSTM as Numba compiles it, where it can, and has somewhere to keep what it compiled."""
     try:
-        from pggnn.ops.jitted import JittedLSTM
+        from pggnn.ops.packed.jitted import JittedLSTM
     except (ImportError, RuntimeError):
         return None
     return JittedLSTM

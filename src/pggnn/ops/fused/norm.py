@@ -1,4 +1,4 @@
-"""Batch normalisation by the statistics of some of the rows, through the kernels of :mod:`pggnn.ops.triton_norm`."""
+"""Batch normalisation by the statistics of some of the rows, through the kernels of :mod:`pggnn.ops.triton.norm`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pggnn.ops.operator import Gradients, differentiable_once
-from pggnn.ops.triton_norm import normalise, normalise_back
+from pggnn.ops.triton.norm import normalise, normalise_back
 
 CHANNELS = 8
 """Channels of a program: neighbours in memory that are read together."""

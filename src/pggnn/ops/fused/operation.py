@@ -7,30 +7,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pggnn.cells import CELLS, split_layers
-from pggnn.ops import SHARES
-from pggnn.ops.fused_shape import (
-    INTERPRETED,
-    fetches,
-    is_exact,
-    operand_dtype,
-    padded,
-    processors,
-    program_rows,
-    shape,
-    takes_fields,
-    total_memory,
-)
-from pggnn.ops.fused_structure import Told
-from pggnn.ops.fused_sum import add_up, readers
-from pggnn.ops.fused_weights import WeightGradient
-from pggnn.ops.schedule import Graph
-from pggnn.ops.tiles import Chunk, Tiles, lay_out
-from pggnn.ops.triton_fields import backward_fields, forward_fields
-from pggnn.ops.triton_prepare import prepare_table, prepare_weights
-from pggnn.ops.triton_recurrence import backward_layer, forward_layer
-from pggnn.ops.triton_sums import gate_gradient, sequence_sum
-from pggnn.ops.triton_wide import backward_wide, forward_wide
+from pggnn.cells import split_layers
+from pggnn.ops.fused.geometry import Geometry
+from pggnn.ops.fused.shape import fetches, program_rows, total_memory
+from pggnn.ops.fused.structure import StructureGradient, Told
+from pggnn.ops.fused.sum import add_up, readers
+from pggnn.ops.fused.tiles import Chunk, Tiles, lay_out
+from pggnn.ops.fused.weights import WeightGradient
+from pggnn.ops.graph import Graph
+from pggnn.ops.triton.fields import backward_fields, forward_fields
+from pggnn.ops.triton.prepare import prepare_table, prepare_weights
+from pggnn.ops.triton.recurrence import backward_layer, forward_layer
+from pggnn.ops.triton.sums import gate_gradient, sequence_sum
+from pggnn.ops.triton.wide import backward_wide, forward_wide
+from pggnn.ops.workspace import SHARES
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
@@ -67,87 +57,68 @@ class Fused:
     ) -> None:  # fmt: skip
         self.gates = gates.detach().contiguous()
         self.start, self.degree, self.rows, self.root = graph.start, graph.degree, graph.rows, graph.root
-        self.cell, self.reading, self.plan = cell, reading, plan
+        self.reading, self.plan, self.workspace = reading, plan, workspace
         weights = [weight.detach().contiguous() for weight in weights]
         rows = None if graph.codes is None else weights.pop()
         self.layers = split_layers(weights)
-        self.hidden = weights[0].size(1)
-        self.width = padded(self.hidden)
-        self.dtype = operand_dtype(gates)
-        self.gate_count, self.state_count = CELLS[cell].gates, CELLS[cell].states
-        self.fields = 1 if cell.startswith("srn") else 4
-        sequences = sum(nodes * reading.count(n) for n, nodes in graph.profile.tolist())
-        self.shape = shape(gates, self.hidden, sequences, cell)
+        self.geometry = geometry = Geometry.of(gates, weights[0].size(1), reading, cell, graph.profile)
         # A plan keeps its tiles for the next layer on it.
-        build = (reading, self.shape.block)
+        build = (reading, geometry.shape.block)
         self.tiles = lay_out(graph, *build) if plan is None else plan.shape.derived(Tiles.build, *build)
         self.extent = self.tiles.extent
+        self.told = None if graph.codes is None or rows is None else Told(geometry, self.degree, graph.codes, rows)
         self._paused: dict[Chunk, list[Tensor | None]] = {}
         self._kept: Tensor | None = None
-        self.workspace = workspace
-        self.processors = processors(gates.device)
-        self.wave = self.processors * (1 if self.shape.warps > 4 else 2)
-        self.streams = self.shape.gates > 0
-        self.by_field = takes_fields(cell, self.hidden) and not self.streams
-        if self.streams:
-            columns, vector = self.fields * self.width // self.shape.gates, 2
-        else:
-            columns = self.shape.warps // (self.shape.block // 16)
-            vector = min(16 // self.dtype.itemsize, self.width // columns // 4)
-        exact = is_exact(gates)
-        self.precision = "tf32x3" if exact else "tf32"
-        self.layout = {"HP": self.width, "WN": columns, "E": vector, "FIELDS": self.fields}
-        self.gating = {"H": self.hidden, "GATES": self.gate_count}
-        self.reads = {
-            "GROUP": reading.orders.choice or reading.group, "FRAME": reading.frame, "LIMIT": reading.limit or 0,
-            "B": self.shape.block,
-        }  # fmt: skip
-        self.running = {
-            **self.layout, **self.reads, "CELL": cell, "PRECISION": self.precision,
-            "FAST": not exact and not INTERPRETED, "num_warps": self.shape.warps,
-            "num_stages": 2 if self.streams else 1,
-        }  # fmt: skip
-        self.told = None if graph.codes is None or rows is None else Told(self, graph.codes, rows)
-        upper = len(self.layers) > 1
-        product = self.fields if upper and not self.shape.projects else 0
-        between = 2 if self.streams else 0  # the state between the steps, over the least number of steps
-        beside = max(0 if self.by_field else product, 1 if upper and self.shape.projects else 0)
-        if plan is None:  # gradients do not overwrite what an operator has returned
-            beside = self.fields + 1
-        self.kept_width = (self.fields + self.state_count) * self.width * len(self.layers)
-        kept = self.kept_width // self.width + between + beside
-        size = self.width * self.dtype.itemsize
-        self.most_kept = max(2 * self.shape.block, workspace // kept // size)
-        self.most_passed = max(2 * self.shape.block, workspace // (1 + upper + between + product) // size)
+
+    @cached_property
+    def kept_width(self) -> int:
+        """Numbers that are kept of a sequence's step."""
+        return (self.geometry.fields + self.geometry.states) * self.geometry.width * len(self.layers)
+
+    @cached_property
+    def most_rows(self) -> tuple[int, int]:
+        """Steps of sequences that the workspace has room for: kept for the backward pass, and only passed through."""
+        geometry, upper = self.geometry, len(self.layers) > 1
+        product = geometry.fields if upper and not geometry.shape.projects else 0
+        between = 2 if geometry.streams else 0  # the state between the steps, over the least number of steps
+        beside = max(0 if geometry.by_field else product, 1 if upper and geometry.shape.projects else 0)
+        if self.plan is None:  # gradients do not overwrite what an operator has returned
+            beside = geometry.fields + 1
+        kept = self.kept_width // geometry.width + between + beside
+        passed = 1 + upper + between + product
+        size, least = geometry.width * geometry.dtype.itemsize, 2 * geometry.shape.block
+        return max(least, self.workspace // kept // size), max(least, self.workspace // passed // size)
 
     @cached_property
     def table(self) -> Tensor:
         """The gate rows as :func:`forward_layer` reads them."""
+        geometry = self.geometry
         rows = self.gates.size(0)
-        table = self.empty(rows, self.fields)
+        table = geometry.empty(rows, geometry.fields)
         if rows > 0:
             prepare_table[(-(-rows // 8),)](
                 self.gates, self.layers[0].bias_hh, table, rows,
-                **self.layout, **self.gating, CELL=self.cell, ROWS=8, num_warps=4,
+                **geometry.layout, **geometry.gating, CELL=geometry.cell, ROWS=8, num_warps=4,
             )  # fmt: skip
         return table
 
     @cached_property
     def weights(self) -> list[Weights]:
         """All layers' weights as the kernels want them."""
+        geometry = self.geometry
         prepared = []
-        wide = self.fields * self.width
+        wide = geometry.wide
         for index, layer in enumerate(self.layers):
-            both = self.empty(4 * wide, 1)
-            bias = self.gates.new_empty(wide, dtype=torch.float if self.shape.projects else self.dtype)
+            both = geometry.empty(4 * wide, 1)
+            bias = self.gates.new_empty(wide, dtype=torch.float if geometry.shape.projects else geometry.dtype)
             hh, ih = layer.weight_hh, layer.weight_ih
             rows = min(wide, program_rows(16))
             prepare_weights[(wide // rows,)](
                 hh if ih is None else ih, hh, layer.bias_hh if layer.bias_ih is None else layer.bias_ih,
-                layer.bias_hh, both, both[2 * wide :], bias, **self.layout, **self.gating, CELL=self.cell,
-                UPPER=index > 0, ARRANGED=not self.shape.projects, ROWS=rows, num_warps=4,
+                layer.bias_hh, both, both[2 * wide :], bias, **geometry.layout, **geometry.gating, CELL=geometry.cell,
+                UPPER=index > 0, ARRANGED=not geometry.shape.projects, ROWS=rows, num_warps=4,
             )  # fmt: skip
-            if self.streams:  # transposed: what is added up is then contiguous, as TF32 units want it
+            if geometry.streams:  # transposed: what is added up is then contiguous, as TF32 units want it
                 both[3 * wide :] = both[3 * wide :].t().contiguous().view(wide, -1)
             prepared.append(Weights(both[: 2 * wide], both[2 * wide :], bias))
         return prepared
@@ -155,7 +126,7 @@ class Fused:
     @property
     def chunks(self) -> list[Chunk]:
         """The tiles, as many at a time as the backward pass has room for."""
-        return self.extent.chunks(self.most_kept, self.wave)
+        return self.extent.chunks(self.most_rows[0], self.geometry.wave)
 
     @property
     def keeps_first(self) -> bool:
@@ -171,32 +142,38 @@ class Fused:
     def keeps_pauses(self) -> bool:
         """Whether there are slabs, and the states between them all fit the workspace: they need not be found again."""
         chunks = [chunk for chunk in self.chunks if chunk.slab is not None]
-        states = sum((len(chunk.begins) - 1) * chunk.tiles for chunk in chunks) * self.shape.block * len(self.layers)
-        return 0 < states * 2 * self.width * 4 <= self.workspace
+        states = (
+            sum((len(chunk.begins) - 1) * chunk.tiles for chunk in chunks)
+            * self.geometry.shape.block
+            * len(self.layers)
+        )
+        return 0 < states * 2 * self.geometry.width * 4 <= self.workspace
 
     def memory(self) -> Tensor:
         """For the states of any one of the chunks."""
         # One block of each tile stays unwritten: an operator's output must still be the same each time.
         repeatable = self.plan is None and torch.are_deterministic_algorithms_enabled()
         allocate = self.gates.new_zeros if repeatable else self.gates.new_empty
-        return allocate(max((chunk.rows for chunk in self.chunks), default=0) * self.kept_width, dtype=self.dtype)
+        return allocate(
+            max((chunk.rows for chunk in self.chunks), default=0) * self.kept_width, dtype=self.geometry.dtype
+        )
 
     def states(self, memory: Tensor, chunk: Chunk) -> list[States]:
         """Deals ``memory`` out to the layers."""
-        sizes = [self.fields, 1, self.state_count - 1] * len(self.layers)
-        parts = memory[: chunk.rows * self.kept_width].split([chunk.rows * self.width * size for size in sizes])
+        sizes = [self.geometry.fields, 1, self.geometry.states - 1] * len(self.layers)
+        parts = memory[: chunk.rows * self.kept_width].split(
+            [chunk.rows * self.geometry.width * size for size in sizes]
+        )
         return [States(*parts[first : first + 3]) for first in range(0, len(parts), 3)]
-
-    def empty(self, rows: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
-        return self.gates.new_empty(rows, width * self.width, dtype=dtype or self.dtype)
 
     def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
         """The sum over each node's sequences, and the states for the backward pass if an operator is to return them."""
+        geometry = self.geometry
         kept = self.chunks[:1] if keep and self.keeps_first else []
         pauses = keep and self.keeps_pauses
-        most_rows, tile = self.most_kept if pauses else self.most_passed, sum(chunk.tiles for chunk in kept)
-        last = self.empty(self.extent.sequences, 1, torch.float32)
-        for chunk in [*self.extent.chunks(most_rows, self.wave, tile), *kept]:
+        most_rows, tile = self.most_rows[0] if pauses else self.most_rows[1], sum(chunk.tiles for chunk in kept)
+        last = geometry.empty(self.extent.sequences, 1, torch.float32)
+        for chunk in [*self.extent.chunks(most_rows, geometry.wave, tile), *kept]:
             states = None
             if chunk in kept:
                 self._kept = self.memory()
@@ -208,46 +185,54 @@ class Fused:
                     carries = carries[-1:]
             if pauses and chunk.slab is not None:
                 self._paused[chunk] = carries[:-1]
-        out = self.gates.new_empty(self.degree.size(0), self.hidden)
+        out = self.gates.new_empty(self.degree.size(0), geometry.hidden)
         if out.numel() > 0:
             sequence_sum[(out.size(0),)](
-                last, out, self.tiles.first, self.tiles.counts, H=self.hidden, HP=self.width, ROWS=16, num_warps=1
+                last,
+                out,
+                self.tiles.first,
+                self.tiles.counts,
+                H=geometry.hidden,
+                HP=geometry.width,
+                ROWS=16,
+                num_warps=1,
             )
         if self._kept is None or self.plan is not None:
-            return out, self.gates.new_empty(0, dtype=self.dtype)
+            return out, self.gates.new_empty(0, dtype=geometry.dtype)
         return out, self._kept
 
     def carry(self, chunk: Chunk) -> Tensor | None:
         """Memory for the state of all layers, where a chunk's steps cannot all be run at once or states lie in memory
         between the steps."""
-        if chunk.slab is None and not self.streams:
+        if chunk.slab is None and not self.geometry.streams:
             return None
-        return self.empty(len(self.layers) * chunk.tiles * self.shape.block, 2, torch.float32)
+        return self.geometry.empty(len(self.layers) * chunk.tiles * self.geometry.shape.block, 2, torch.float32)
 
     def run(
         self, chunk: Chunk, begin: int, states: list[States] | None, carry: Tensor | None, last: Tensor | None = None
     ) -> Tensor | None:
         """Runs all layers over a chunk from step ``begin`` on, and returns the state where it had to stop."""
+        geometry = self.geometry
         pauses = chunk.slab is not None
         out = self.carry(chunk)
         carries_in = None if carry is None else carry.chunk(len(self.layers))
         carries_out = None if out is None else out.chunk(len(self.layers))
-        wide, block = self.fields * self.width, self.shape.block
+        wide, block = geometry.fields * geometry.width, geometry.shape.block
         below = unused = self.table
         for index, weights in enumerate(self.weights):
             ends = index + 1 == len(self.layers) and last is not None
             kept = states[index] if states is not None else None
-            needed = not ends or self.streams
-            hidden = kept.hidden if kept is not None else self.empty(chunk.rows, 1) if needed else unused
-            source = "table" if index == 0 else "below" if self.shape.projects else "product"
+            needed = not ends or geometry.streams
+            hidden = kept.hidden if kept is not None else geometry.empty(chunk.rows, 1) if needed else unused
+            source = "table" if index == 0 else "below" if geometry.shape.projects else "product"
             told = self.told if index == 0 else None
             if source == "product":
-                lower = below.view(-1, self.width)[block : chunk.rows]
+                lower = below.view(-1, geometry.width)[block : chunk.rows]
                 # Taken field by field, what is read at a step is then overwritten by what is kept of it.
-                target = kept.acts.view(-1, wide)[: lower.size(0)] if kept is not None and self.by_field else None
+                target = kept.acts.view(-1, wide)[: lower.size(0)] if kept is not None and geometry.by_field else None
                 below = torch.addmm(weights.bias, lower, weights.forward[:wide].t(), out=target)
-            by_field = self.by_field and told is None
-            kernel = forward_wide if self.streams else forward_fields if by_field else forward_layer
+            by_field = geometry.by_field and told is None
+            kernel = forward_wide if geometry.streams else forward_fields if by_field else forward_layer
             kernel[(chunk.tiles,)](
                 self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
                 self.tiles.node_of, self.tiles.first, self.degree, self.start, self.tiles.offsets(chunk, begin),
@@ -258,7 +243,7 @@ class Fused:
                 *((unused,) * 3 if told is None else (told.codes, told.first_step, told.table)),
                 self.tiles.total, chunk.first_sequence, begin, self.root,
                 SOURCE=source, KEEP=kept is not None, TOP=ends, RESUMES=carry is not None, PAUSES=pauses,
-                **self.running, **(UNTOLD if told is None else told.constants),
+                **geometry.running, **(UNTOLD if told is None else told.constants),
             )  # fmt: skip
             below = hidden
         return out
@@ -271,7 +256,10 @@ class Fused:
         spares = saved.numel() > 0
         kept, self._kept = saved if spares else self._kept, None
         memory = self.memory() if kept is None else kept
-        gradient = WeightGradient(self)
+        gradient = WeightGradient(self.geometry, self.layers, self.extent.rows)
+        bits = None
+        if self.told is not None:
+            bits = StructureGradient(self.geometry, self.told, self.tiles, self.degree, gradient.shares, gradient.side)
         d_out = d_out.contiguous()
         for chunk in self.chunks:
             states = self.states(memory, chunk)
@@ -287,11 +275,12 @@ class Fused:
                     self.run(chunk, begin, states, before)
                 d_acts = self.run_back(chunk, begin, states, carry, begin != begins[-1], d_out, gradient, spares)
                 self.reduce_gates(chunk, begin, d_acts, d_gates, scatters)
-                if gradient.structure is not None:
-                    gradient.structure.add(chunk, begin, d_acts)
+                if bits is not None:
+                    bits.add(chunk, begin, d_acts)
         if not scatters:
             d_gates = self.sum_slots(d_gates)
-        return d_gates, gradient.finish(program_rows(4))
+        found = gradient.finish(program_rows(4))
+        return d_gates, found if bits is None else [*found, bits.finish()]
 
     def run_back(
         self, chunk: Chunk, begin: int, states: list[States], carry: Tensor | None, resumes: bool, d_out: Tensor,
@@ -299,41 +288,43 @@ class Fused:
     ) -> Tensor:  # fmt: skip
         """Runs all layers back over a chunk, down to step ``begin``, adds to the gradients of the weights, and returns
         those of the first layer's gates; overwrites ``states`` unless it ``spares`` them."""
+        geometry = self.geometry
         carries = None if carry is None else carry.chunk(len(self.layers))
-        wide = self.fields * self.width
+        wide = geometry.wide
         d_hidden = d_acts = d_out
         for index in reversed(range(len(self.layers))):
             upper, weights, kept = index > 0, self.weights[index], states[index]
-            projects = upper and self.shape.projects
-            d_below = self.empty(chunk.rows, 1) if projects else d_out
-            d_acts = self.empty(chunk.rows, self.fields) if spares else kept.acts
-            kernel = backward_wide if self.streams else backward_fields if self.by_field else backward_layer
+            projects = upper and geometry.shape.projects
+            d_below = geometry.empty(chunk.rows, 1) if projects else d_out
+            d_acts = geometry.empty(chunk.rows, geometry.fields) if spares else kept.acts
+            kernel = backward_wide if geometry.streams else backward_fields if geometry.by_field else backward_layer
             kernel[(chunk.tiles,)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
                 self.tiles.offsets(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
                 d_out if carries is None else carries[index], self.tiles.total, chunk.first_sequence, begin,
-                H=self.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
-                PAUSES=carry is not None, **self.running,
-                **({"FETCHES": fetches(self.gates.device)} if self.by_field else {}),
+                H=geometry.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
+                PAUSES=carry is not None, **geometry.running,
+                **({"FETCHES": fetches(self.gates.device)} if geometry.by_field else {}),
             )  # fmt: skip
             gradient.add(
                 index, d_acts, kept.hidden, states[index - 1].hidden, chunk.tiles, self.tiles.offsets(chunk, begin)
             )
             if upper and not projects:
-                target = None if spares else kept.hidden.view(-1, self.width)
+                target = None if spares else kept.hidden.view(-1, geometry.width)
                 d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide], out=target)
             d_hidden = d_below
         return d_acts
 
     def reduce_gates(self, chunk: Chunk, begin: int, acts: Tensor, d_gates: Tensor, scatters: bool) -> None:
         """Adds the gate gradients of a chunk's steps to the rows they read, or to rows of the slots' own."""
-        wide = self.fields * self.width
+        geometry = self.geometry
+        wide = geometry.wide
         warps = max(1, wide // 512)
         gate_gradient[(chunk.end_slot - chunk.first_slot,)](
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
             self.start, self.tiles.offsets(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
             begin, begin + (chunk.slab or chunk.longest), self.root if scatters else self.rows.numel(),
-            **self.layout, **self.gating, **self.reads, QUEUE=min(8, HELD * 32 * warps // wide),
+            **geometry.layout, **geometry.gating, **geometry.reads, QUEUE=min(8, HELD * 32 * warps // wide),
             SCATTERS=scatters, num_warps=warps,
         )  # fmt: skip
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from pggnn.ops import numba_lstm
-from pggnn.ops.unroll import Prepared, UnrolledLSTM, first_rows, is_flushed
+from pggnn.ops.packed import numba_lstm
+from pggnn.ops.packed.unroll import Prepared, UnrolledLSTM, first_rows, is_flushed
 
 
 class JittedLSTM(UnrolledLSTM):

@@ -3,8 +3,8 @@
 import triton
 import triton.language as tl
 
-from pggnn.ops.triton_index import reading, readings
-from pggnn.ops.triton_layout import by_field, place_of
+from pggnn.ops.triton.index import reading, readings
+from pggnn.ops.triton.layout import by_field, place_of
 
 
 @triton.jit
@@ -134,7 +134,7 @@ def gate_gradient(
 
 @triton.jit(do_not_specialize=["read", "root", "own"])
 def sum_rows(values, out, rows, begins, read, root, own, width, COLUMNS: tl.constexpr, READERS: tl.constexpr):
-    """Sums ``rows`` of ``values``, some columns of those that begin at ``begins``; see :func:`pggnn.ops.fused_sum`."""
+    """Sums ``rows`` of ``values``, some columns of those that begin at ``begins``; see :func:`pggnn.ops.fused.sum`."""
     number = tl.program_id(0)
     begin, end = tl.load(begins + number), tl.load(begins + number + 1)
     col = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)

@@ -10,7 +10,7 @@ from torch import Tensor
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 """Whether kernels run on the CPU, in Triton's interpreter."""
 KERNELS = ("lstm", "gru", "srn", "srn-relu", "srn-identity")
-"""Cells that the kernels know, see :mod:`pggnn.ops.triton_cells`."""
+"""Cells that the kernels know, see :mod:`pggnn.ops.triton.cells`."""
 WIDEST = 256
 """Channels that the kernels have room for."""
 ROOM = 784

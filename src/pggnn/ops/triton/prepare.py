@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from pggnn.ops.triton_layout import column_at, field_at, halving, state_gate
+from pggnn.ops.triton.layout import column_at, field_at, halving, state_gate
 
 
 @triton.jit

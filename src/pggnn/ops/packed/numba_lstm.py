@@ -14,7 +14,7 @@ import torch
 from numba import types
 from numba.extending import intrinsic
 
-from pggnn.ops.unroll import VANISHED
+from pggnn.ops.packed.unroll import VANISHED
 
 FEWEST_CELLS = 4096
 """Rows times hidden channels from which on a second thread is worth its start."""
@@ -110,7 +110,7 @@ def tanh_(x, scale, offset):
 
 @jitted
 def flush_(x):
-    """See :func:`pggnn.ops.unroll.flush`."""
+    """See :func:`pggnn.ops.packed.unroll.flush`."""
     for j in range(len(x)):
         x[j] = ZERO if abs(x[j]) <= LEAST else x[j]
 

@@ -1,0 +1,1 @@
+"""The operation through the fused kernels: what they are called with."""

@@ -1,0 +1,60 @@
+"""Gradients of the weights through the fused kernels."""
+
+import torch
+from torch import Tensor
+
+from pggnn.cells import Layer
+from pggnn.ops.fused.geometry import Geometry
+from pggnn.ops.fused.shape import WIDEST_ROW, has_room
+from pggnn.ops.triton.sums import finish_weights, weight_gradient
+
+SHARE = 256
+"""Rows from which on a share is worth it: each of them has to be added up in the end."""
+
+
+class WeightGradient:
+    """The gradients of all weights, collected chunk by chunk in shares that do not wait for each other."""
+
+    def __init__(self, geometry: Geometry, layers: list[Layer], rows: int) -> None:
+        self.geometry, self.layers = geometry, layers
+        roomy = has_room(geometry.device, WIDEST_ROW)
+        self.side = min(geometry.width, 128 if geometry.dtype.itemsize == 2 and roomy else 64)
+        self.tiles = (geometry.wide // self.side) * (geometry.width // self.side)
+        self.alone = self.side > 64  # a program fills a multiprocessor
+        programs = geometry.processors * (1 if self.alone else 2)
+        self.shares = max(1, min(-(-rows // SHARE), -(-programs // self.tiles)))
+        count = len(layers)
+        self.matrices = geometry.empty(count * self.shares * 2 * geometry.wide, 1, torch.float32).chunk(count)
+        self.vectors = geometry.empty(count * self.shares, geometry.fields, torch.float32).chunk(count)
+        self.begun = [False] * count
+
+    def add(self, index: int, d_acts: Tensor, hidden: Tensor, below: Tensor, tiles: int, offset: Tensor) -> None:
+        """Adds what a chunk contributes to a layer."""
+        geometry = self.geometry
+        weight_gradient[(self.tiles, self.shares)](
+            d_acts, hidden, below, self.matrices[index], self.vectors[index], offset, tiles,
+            W=geometry.wide, HP=geometry.width, BU=self.side, BK=self.side,
+            ROWS=64 if geometry.dtype.itemsize == 2 else 32, B=geometry.shape.block, UPPER=index > 0,
+            ADDS=self.begun[index], PRECISION=geometry.precision,
+            num_warps=8 if self.alone else 4, num_stages=4 if self.alone else 3,
+        )  # fmt: skip
+        self.begun[index] = True
+
+    def finish(self, rows: int) -> list[Tensor]:
+        """The gradients, in the order of the weights; a program sees to so many ``rows``."""
+        geometry = self.geometry
+        gradients: list[Tensor] = []
+        for index, layer in enumerate(self.layers):
+            upper = index > 0
+            d_hh, d_bias_hh = (torch.empty_like(w, dtype=torch.float) for w in (layer.weight_hh, layer.bias_hh))
+            d_ih, d_bias_ih = (torch.empty_like(d_hh), torch.empty_like(d_bias_hh)) if upper else (d_hh, d_bias_hh)
+            if self.begun[index]:
+                finish_weights[(-(-d_hh.size(0) // rows),)](
+                    self.matrices[index], self.vectors[index], d_ih, d_hh, d_bias_ih, d_bias_hh, self.shares,
+                    **geometry.layout, **geometry.gating, CELL=geometry.cell, UPPER=upper, ROWS=rows, num_warps=1,
+                )  # fmt: skip
+            else:
+                for gradient in (d_ih, d_hh, d_bias_ih, d_bias_hh):
+                    gradient.zero_()
+            gradients += [d_ih, d_hh, d_bias_ih, d_bias_hh] if upper else [d_hh, d_bias_hh]
+        return gradients
