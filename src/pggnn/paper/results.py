@@ -17,10 +17,10 @@ from pggnn.report.comparison import count_digits, signed
 from pggnn.report.grid import arrange
 from pggnn.report.runs import Run
 from pggnn.report.table import describe_departures, write_table
-from pggnn.train import log, protocol
+from pggnn.train import log, packed, protocol
 from pggnn.train.choice import Key, Options
-from pggnn.train.config import FILE, Config
-from pggnn.train.folder import ENVIRONMENT, conclude, missing
+from pggnn.train.config import Config
+from pggnn.train.folder import ENVIRONMENT, conclude, is_run, missing
 from pggnn.train.options import load
 from pggnn.train.sweep import keep_published, share_cores, train_missing
 
@@ -80,7 +80,7 @@ def reproduce(
     complete: dict[Key, Config] = {}
     for key in cells(name, quick):
         folder = folder_of(name, out, key, quick)
-        if key in chosen or (folder / FILE).exists():
+        if key in chosen or is_run(folder):
             config = chosen.get(key) or load(folder)
             complete |= {} if missing(config) else {key: config}
     shown = [_cell(name, key, config) for key, config in complete.items()]
@@ -93,7 +93,7 @@ def reproduce(
     write_text(stem.with_suffix(".md"), markdown(name, title, shown, notes))
     listed = json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False)
     write_text(stem.with_suffix(".json"), listed + "\n")
-    there = [folder for key in cells(name, quick) if ((folder := folder_of(name, out, key, quick)) / FILE).exists()]
+    there = [folder for key in cells(name, quick) if is_run(folder := folder_of(name, out, key, quick))]
     write_table(there, stem.with_suffix(".html"))
     return shown, stem.with_suffix(".md")
 
@@ -121,7 +121,7 @@ def _cell(table: str, key: Key, config: Config) -> Cell:
     summary, folder, theirs = conclude(config), config.folder, TABLES[table].rows[key[0]].published
     members = [folder / member.name for member in protocol.members(config)]
     results = [result for member in members if (result := protocol.load_result(member)) is not None]
-    machine = json.loads((folder / ENVIRONMENT).read_text())
+    machine = packed.read_json(folder / ENVIRONMENT)
     return Cell(
         *key,
         metric=summary.metric,
@@ -135,5 +135,5 @@ def _cell(table: str, key: Key, config: Config) -> Cell:
         seconds_per_epoch=statistics.median(record["seconds"] for member in members for record in log.read(member)),
         machine=machine["gpu"] or f"{machine['cores']} cores",
         paper=None if theirs is None else published(table, theirs, key[1]),
-        command=f"pggnn train --config {folder / FILE}",
+        command=f"pggnn train --config {folder}",
     )
