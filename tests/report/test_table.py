@@ -134,6 +134,35 @@ def test_no_difference_has_no_sign(table):
     assert rows_of((table / "page.html").read_text())[1][1].endswith("paper 0.019 ± 0.002 · 0.000")
 
 
+def test_a_difference_within_the_deviations_is_neither_bold_nor_coloured(table):
+    def shown(*tests):
+        for seed, test in enumerate(tests):
+            result = table / "pg-gnn-group" / "er_triangles" / f"seed{seed}" / "result.json"
+            result.write_text(json.dumps(json.loads(result.read_text()) | {"test": test}))
+        write_table(find_runs(table), table / "page.html", compute=False)
+        text = (table / "page.html").read_text()
+        return re.search(r"<td[^>]*>[^±]*", text[text.index('<table class="results">') :])[0]
+
+    assert shown(0.010, 0.010) == '<td class="better"><b>0.010</b> '  # the paper's: 0.019 ± 0.002
+    assert shown(0.010, 0.024) == "<td>0.017 "
+    assert shown(0.018, 0.018) == "<td>0.018 "
+    assert shown(0.030, 0.030) == '<td class="worse">0.030 '
+
+
+def test_the_rule_that_chose_the_epoch_stands_beside_a_cross_validated_figure(trained, tmp_path):
+    for row, kind in (("gin", "folds"), ("gin-nested", "nested")):
+        folder = shutil.copytree(trained["folds"], tmp_path / "table3" / row / "proteins", ignore=WEIGHTS)
+        config = folder / "config.yaml"
+        config.write_text(
+            re.sub(r"name: .*jsonl'?", "name: PROTEINS", config.read_text().replace("kind: folds", f"kind: {kind}"))
+        )
+    write_table(find_runs(tmp_path), tmp_path / "page.html", compute=False)
+    rows = rows_of((tmp_path / "page.html").read_text())
+    gin, nested = (row[1] for row in rows if row[0] in ("GIN", "GIN (nested)"))
+    assert f"epoch: best on test folds · nested {nested.split(' epoch')[0]}" in gin
+    assert "epoch: best on validation" in nested
+
+
 def test_what_all_runs_have_in_common_is_said_once(table, text):
     details = text[text.index('<table class="runs cells">') :]
     assert "<th>over" not in details and "Over seeds 0, 1. Epoch:" in details

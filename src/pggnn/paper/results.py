@@ -12,9 +12,10 @@ from rich.console import Console
 
 from pggnn.files import write_text
 from pggnn.paper.expected import Figure, published
-from pggnn.paper.tables import TABLES, cells, folder_of, runs
+from pggnn.paper.tables import TABLES, cells, folder_of, nested_row, runs
 from pggnn.report.comparison import count_digits, signed
 from pggnn.report.grid import arrange
+from pggnn.report.protocols import describe_epoch
 from pggnn.report.runs import Run
 from pggnn.report.table import describe_departures, write_table
 from pggnn.train import log, packed, protocol
@@ -36,6 +37,8 @@ class Cell:
     std: float
     each: list[float]
     epochs: list[int]
+    rule: str
+    """Which epoch it is of."""
     seeds: list[int]
     orderings: str
     parameters: int
@@ -100,11 +103,17 @@ def reproduce(
 
 def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str:
     """The cells of the paper's ``table`` in Markdown, a line for each."""
-    lines = [f"# {title}", "", "| model | data | ours | paper | difference | seeds | parameters | s/epoch | machine |"]
-    lines.append("| --- | --- | --: | --: | --: | --- | --: | --: | --- |")
+    known = {(cell.model, cell.data): cell for cell in cells}
+    some = any((nested_row(cell.model), cell.data) in known for cell in cells)
+    head = f"ours | epoch {'| nested ' * some}| paper | difference | seeds | parameters | s/epoch | machine"
+    lines = [f"# {title}", "", f"| model | data | {head} |"]
+    lines.append(f"| --- | --- | --: | --- {'| --: ' * some}| --: | --: | --- | --: | --: | --- |")
     for cell in cells:
         scale, digits = 100 if cell.metric == "accuracy" else 1, count_digits(table, cell.metric)
-        ours = protocol.figure(cell.mean * scale, cell.std * scale if len(cell.each) > 1 else None, digits)
+        ours = f"{_figure(cell, scale, digits)} | {cell.rule}"
+        if some:
+            nested = known.get((nested_row(cell.model), cell.data))
+            ours += f" | {_figure(nested, scale, digits) if nested else ''}"
         theirs, difference = "", ""
         if cell.paper is not None:
             theirs = protocol.figure(cell.paper.mean, cell.paper.std, digits)
@@ -115,6 +124,10 @@ def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str
             f"| {cell.seconds_per_epoch:.2f} | {cell.machine} |"
         )
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
+
+
+def _figure(cell: Cell, scale: float, digits: int) -> str:
+    return protocol.figure(cell.mean * scale, cell.std * scale if len(cell.each) > 1 else None, digits)
 
 
 def _cell(table: str, key: Key, config: Config) -> Cell:
@@ -129,6 +142,7 @@ def _cell(table: str, key: Key, config: Config) -> Cell:
         std=summary.std,
         each=summary.each,
         epochs=summary.epochs,
+        rule=describe_epoch(config),
         seeds=list(config.protocol.seeds),
         orderings=config.model.reads,
         parameters=results[0]["parameters"],

@@ -293,6 +293,11 @@ def folder_of(name: str, out: Path, key: Key, quick: bool = False) -> Path:
     return out / name / ("quick" if quick else "full") / run
 
 
+def nested_row(row: str) -> str:
+    """What the row is called that has the same by nested cross-validation."""
+    return f"{row[:-1]}, nested)" if row.endswith(")") else f"{row} (nested)"
+
+
 def cells(name: str, quick: bool = False) -> list[Key]:
     """The rows and columns of a table that there are runs of."""
     table = TABLES[name]
