@@ -68,7 +68,10 @@ def test_the_layer_alone_needs_no_extras():
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("page", ["README.md", "results/README.md", "benchmarks/README.md", "docs/training.md"])
+PAGES = ["README.md", "results/README.md", "benchmarks/README.md", "docs/training.md", "docs/results.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_files_and_headings_it_shows_exist(page):
     root = Path(__file__).parents[1]
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", (root / page).read_text()):

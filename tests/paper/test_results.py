@@ -18,9 +18,10 @@ from rich.console import Console
 from pggnn.cli import main
 from pggnn.paper import memory
 from pggnn.paper.expected import published
-from pggnn.paper.results import reproduce
-from pggnn.paper.tables import TABLES, cells, runs
+from pggnn.paper.results import Cell, markdown, reproduce
+from pggnn.paper.tables import TABLES, cells, nested_row, runs
 from pggnn.report.packing import pack
+from pggnn.report.runs import find_runs
 from pggnn.train import log, sweep
 from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.choice import choose
@@ -131,7 +132,7 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeyp
     assert (cell.model, cell.data, cell.metric, cell.seeds) == ("GCN", "ER triangles", "MAE", [0])
     assert cell.paper == published("table2", "GCN", "ER triangles")
     text = page.read_text()
-    assert f"| GCN | ER triangles | {cell.mean:.3f} | {cell.paper.mean:.3f}" in text
+    assert f"| GCN | ER triangles | {cell.mean:.3f} | best on validation | {cell.paper.mean:.3f}" in text
     assert f"{cell.mean - cell.paper.mean:+.3f}" in text
     assert "a quick, smaller experiment" in text
     assert json.loads(page.with_suffix(".json").read_text())[0]["mean"] == cell.mean
@@ -152,6 +153,25 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeyp
     assert (again.mean, again.each, again.paper) == (cell.mean, cell.each, cell.paper)
     assert page.with_suffix(".html").exists()
     assert files == {path: path.read_bytes() for path in files}, "a published run stays as it is"
+
+
+def test_the_rule_and_the_nested_figure_stand_beside_the_figure():
+    def cell(model, mean, rule):
+        return Cell(model, "NCI1", "accuracy", mean, 0.01, [mean] * 2, [1], rule, [0], "", 1, 1.0, "", None, "")
+
+    cells = [
+        cell("GIN", 0.8, "best on test folds"),
+        cell("GIN (best)", 0.9, "best on test folds"),
+        cell("GIN (nested)", 0.7, "best on validation"),
+    ]
+    lines = markdown("table3", "", cells, []).splitlines()
+    assert lines[2].startswith("| model | data | ours | epoch | nested | paper |")
+    assert lines[4].startswith("| GIN | NCI1 | 80.0 ± 1.0 | best on test folds | 70.0 ± 1.0 |")
+    assert lines[5].startswith("| GIN (best) | NCI1 | 90.0 ± 1.0 | best on test folds |  |"), "it has no nested one"
+    assert "nested" not in markdown("table3", "", cells[:2], [])
+    assert {nested_row(row) for row in TABLES["table3"].rows} >= {
+        row for row in TABLES["table3"].rows if "nested" in row
+    }
 
 
 def test_what_is_not_shown_is_not_explained():
@@ -291,7 +311,8 @@ def test_published_tables_are_what_their_runs_say(tmp_path, monkeypatch):
     shown, page = reproduce("table2", tmp_path / "results", console=Console(quiet=True), **chosen)
     made, expected = (path.read_text().splitlines() for path in (page, there / "table2.md"))
     assert made[:-1] == expected[:-1], "the last line is the command"
-    said = re.sub(r"\*\*| \(0[\d.]+\)", "", (there / "README.md").read_text())  # what is bold, and validation
+    text = (there.parent / "docs" / "results.md").read_text()
+    said = re.sub(r"\*\*| \(0[\d.]+\)", "", text)  # what is bold, and validation
     rows = "`table2/pg-gnn-group`", "`table2/pg-gnn-group-shuffled`", "`table2/pg-gnn-group-renumbered`"
     for first, row in enumerate(rows):
         figures = " | ".join(f"{cell.mean:.4f} ± {cell.std:.4f}" for cell in shown[4 * first : 4 * first + 4])
@@ -301,6 +322,17 @@ def test_published_tables_are_what_their_runs_say(tmp_path, monkeypatch):
             records = log.read(there / "table2" / "pg-gnn-group-renumbered" / column / f"seed{seed}")
             assert min(records, key=lambda record: record["val"])["test"] == found
         assert cell.paper is not None and cell.mean <= cell.paper.mean, "no figure is worse than the paper's"
+
+
+def test_published_runs_are_few_files_and_hold_what_the_text_names():
+    there = Path(__file__).parents[2] / "results"
+    files = [path for path in there.rglob("*") if path.is_file() and path.suffix != ".html"]
+    assert len(files) < 60 and sum(path.stat().st_size for path in files) < 8e6
+    text = (there.parent / "docs" / "results.md").read_text()
+    named = set(re.findall(r"`((?:table[234]|ablation|gcn|rp|graphsage|search|more)/[\w/-]+)`", text))
+    assert len(named) > 30
+    for name in named:
+        assert find_runs(there / name), name
 
 
 def test_published_frames_of_gcn_are_what_their_runs_say(tmp_path):

@@ -9,11 +9,12 @@ import torch
 
 from pggnn.report.charts import Series, draw_answers, draw_curves, draw_figures
 from pggnn.report.figures import BLUE
-from pggnn.report.predictions import FILE, Predictions, _shortened, find
+from pggnn.report.predictions import BITS, FILE, Predictions, find
 from pggnn.report.protocols import describe_protocol, guess_kind
 from pggnn.report.runs import Run, read_runs
 from pggnn.train.config import Config, DataConfig, ModelConfig, ProtocolConfig, RunConfig
 from pggnn.train.options import parse
+from pggnn.train.packed import shortened
 
 
 def arguments(command):
@@ -118,7 +119,7 @@ def test_a_page_needs_no_room_on_a_gpu(copied, monkeypatch):
 
 def test_predictions_keep_three_digits_of_any_size():
     values = np.float32([0, -0.0, 1e-30, 3.14159265, -123456.0, 3e38, np.inf, np.nan])
-    np.testing.assert_allclose(_shortened(values), values, rtol=2.0**-12)
+    np.testing.assert_allclose(shortened(values, BITS), values, rtol=2.0**-12)
 
 
 def test_protocols_in_words():

@@ -13,16 +13,19 @@ from pggnn.report.figures import BLUE
 from pggnn.report.grid import arrange
 from pggnn.report.packing import pack
 from pggnn.report.page import render
+from pggnn.report.predictions import find
 from pggnn.report.runs import Run, find_runs
 from pggnn.report.table import write_table
 from pggnn.report.worth import weigh
+
+WEIGHTS = shutil.ignore_patterns("*.safetensors", "report.html")
 
 
 @pytest.fixture(scope="module")
 def whole(trained, tmp_path_factory):
     """Some cells of Table 2, with the figures of one run that was trained and the options that they would have."""
     tmp_path = tmp_path_factory.mktemp("table")
-    pack(trained["er"], tmp_path / "packed")
+    find(Run.read(trained["er"]))
     for row, changes in {
         "pg-gnn-group": {},
         "pg-gnn-single": {"orderings: group": "orderings: single"},
@@ -30,7 +33,7 @@ def whole(trained, tmp_path_factory):
         "gin": {"name: pggnn": "name: gin"},
     }.items():
         for column in ("er_triangles", "er_cliques"):
-            config = shutil.copytree(tmp_path / "packed", tmp_path / "table2" / row / column) / "config.yaml"
+            config = shutil.copytree(trained["er"], tmp_path / "table2" / row / column, ignore=WEIGHTS) / "config.yaml"
             text = config.read_text()
             for old, new in (changes | ({"seed: 0": "task: cliques"} if column == "er_cliques" else {})).items():
                 assert old in text
@@ -71,6 +74,12 @@ def test_a_folder_of_runs_becomes_the_papers_table(whole, text):
     assert f"{mean:.3f}" in rows[3][1] and f"paper 0.219 ± 0.016 · {mean - ours:+.3f}" in rows[3][1]
     assert "paper" not in rows[3][2], "which the paper has for PG-GNN only"
     assert "paper 0.029 ± 0.002" in rows[1][2]
+
+
+def test_packed_runs_have_the_same_page(whole, text, tmp_path):
+    pack(whole, tmp_path / "table2", compute=False)
+    assert main(["report", str(tmp_path / "table2"), "--no-predictions"]) == 0
+    assert (tmp_path / "table2" / "report.html").read_text() == text
 
 
 def test_what_was_not_run_is_shown_as_published(text):
@@ -123,6 +132,35 @@ def test_no_difference_has_no_sign(table):
         result.write_text(json.dumps(json.loads(result.read_text()) | {"test": 0.0189}))
     write_table(find_runs(table), table / "page.html", compute=False)
     assert rows_of((table / "page.html").read_text())[1][1].endswith("paper 0.019 ± 0.002 · 0.000")
+
+
+def test_a_difference_within_the_deviations_is_neither_bold_nor_coloured(table):
+    def shown(*tests):
+        for seed, test in enumerate(tests):
+            result = table / "pg-gnn-group" / "er_triangles" / f"seed{seed}" / "result.json"
+            result.write_text(json.dumps(json.loads(result.read_text()) | {"test": test}))
+        write_table(find_runs(table), table / "page.html", compute=False)
+        text = (table / "page.html").read_text()
+        return re.search(r"<td[^>]*>[^±]*", text[text.index('<table class="results">') :])[0]
+
+    assert shown(0.010, 0.010) == '<td class="better"><b>0.010</b> '  # the paper's: 0.019 ± 0.002
+    assert shown(0.010, 0.024) == "<td>0.017 "
+    assert shown(0.018, 0.018) == "<td>0.018 "
+    assert shown(0.030, 0.030) == '<td class="worse">0.030 '
+
+
+def test_the_rule_that_chose_the_epoch_stands_beside_a_cross_validated_figure(trained, tmp_path):
+    for row, kind in (("gin", "folds"), ("gin-nested", "nested")):
+        folder = shutil.copytree(trained["folds"], tmp_path / "table3" / row / "proteins", ignore=WEIGHTS)
+        config = folder / "config.yaml"
+        config.write_text(
+            re.sub(r"name: .*jsonl'?", "name: PROTEINS", config.read_text().replace("kind: folds", f"kind: {kind}"))
+        )
+    write_table(find_runs(tmp_path), tmp_path / "page.html", compute=False)
+    rows = rows_of((tmp_path / "page.html").read_text())
+    gin, nested = (row[1] for row in rows if row[0] in ("GIN", "GIN (nested)"))
+    assert f"epoch: best on test folds · nested {nested.split(' epoch')[0]}" in gin
+    assert "epoch: best on validation" in nested
 
 
 def test_what_all_runs_have_in_common_is_said_once(table, text):

@@ -239,7 +239,7 @@ def test_evaluate_and_predict_without_a_run(small, fit, refused, tmp_path):
     config = small(optim_epochs=1)
     fit(config)
     pack(config.folder, tmp_path / "packed")
-    assert "a compact run keeps none; pggnn train --config " in refused("evaluate", tmp_path / "packed")
+    assert "a packed run keeps none; pggnn train --config " in refused("evaluate", tmp_path / "packed")
     assert "must end in .csv or .jsonl" in refused("predict", config.folder, "ER", "--out", tmp_path / "a.txt")
 
 

@@ -12,15 +12,16 @@ from rich.console import Console
 
 from pggnn.files import write_text
 from pggnn.paper.expected import Figure, published
-from pggnn.paper.tables import TABLES, cells, folder_of, runs
+from pggnn.paper.tables import TABLES, cells, folder_of, nested_row, runs
 from pggnn.report.comparison import count_digits, signed
 from pggnn.report.grid import arrange
+from pggnn.report.protocols import describe_epoch
 from pggnn.report.runs import Run
 from pggnn.report.table import describe_departures, write_table
-from pggnn.train import log, protocol
+from pggnn.train import log, packed, protocol
 from pggnn.train.choice import Key, Options
-from pggnn.train.config import FILE, Config
-from pggnn.train.folder import ENVIRONMENT, conclude, missing
+from pggnn.train.config import Config
+from pggnn.train.folder import ENVIRONMENT, conclude, is_run, missing
 from pggnn.train.options import load
 from pggnn.train.sweep import keep_published, share_cores, train_missing
 
@@ -36,6 +37,8 @@ class Cell:
     std: float
     each: list[float]
     epochs: list[int]
+    rule: str
+    """Which epoch it is of."""
     seeds: list[int]
     orderings: str
     parameters: int
@@ -80,7 +83,7 @@ def reproduce(
     complete: dict[Key, Config] = {}
     for key in cells(name, quick):
         folder = folder_of(name, out, key, quick)
-        if key in chosen or (folder / FILE).exists():
+        if key in chosen or is_run(folder):
             config = chosen.get(key) or load(folder)
             complete |= {} if missing(config) else {key: config}
     shown = [_cell(name, key, config) for key, config in complete.items()]
@@ -93,18 +96,24 @@ def reproduce(
     write_text(stem.with_suffix(".md"), markdown(name, title, shown, notes))
     listed = json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False)
     write_text(stem.with_suffix(".json"), listed + "\n")
-    there = [folder for key in cells(name, quick) if ((folder := folder_of(name, out, key, quick)) / FILE).exists()]
+    there = [folder for key in cells(name, quick) if is_run(folder := folder_of(name, out, key, quick))]
     write_table(there, stem.with_suffix(".html"))
     return shown, stem.with_suffix(".md")
 
 
 def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str:
     """The cells of the paper's ``table`` in Markdown, a line for each."""
-    lines = [f"# {title}", "", "| model | data | ours | paper | difference | seeds | parameters | s/epoch | machine |"]
-    lines.append("| --- | --- | --: | --: | --: | --- | --: | --: | --- |")
+    known = {(cell.model, cell.data): cell for cell in cells}
+    some = any((nested_row(cell.model), cell.data) in known for cell in cells)
+    head = f"ours | epoch {'| nested ' * some}| paper | difference | seeds | parameters | s/epoch | machine"
+    lines = [f"# {title}", "", f"| model | data | {head} |"]
+    lines.append(f"| --- | --- | --: | --- {'| --: ' * some}| --: | --: | --- | --: | --: | --- |")
     for cell in cells:
         scale, digits = 100 if cell.metric == "accuracy" else 1, count_digits(table, cell.metric)
-        ours = protocol.figure(cell.mean * scale, cell.std * scale if len(cell.each) > 1 else None, digits)
+        ours = f"{_figure(cell, scale, digits)} | {cell.rule}"
+        if some:
+            nested = known.get((nested_row(cell.model), cell.data))
+            ours += f" | {_figure(nested, scale, digits) if nested else ''}"
         theirs, difference = "", ""
         if cell.paper is not None:
             theirs = protocol.figure(cell.paper.mean, cell.paper.std, digits)
@@ -117,11 +126,15 @@ def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
 
 
+def _figure(cell: Cell, scale: float, digits: int) -> str:
+    return protocol.figure(cell.mean * scale, cell.std * scale if len(cell.each) > 1 else None, digits)
+
+
 def _cell(table: str, key: Key, config: Config) -> Cell:
     summary, folder, theirs = conclude(config), config.folder, TABLES[table].rows[key[0]].published
     members = [folder / member.name for member in protocol.members(config)]
     results = [result for member in members if (result := protocol.load_result(member)) is not None]
-    machine = json.loads((folder / ENVIRONMENT).read_text())
+    machine = packed.read_json(folder / ENVIRONMENT)
     return Cell(
         *key,
         metric=summary.metric,
@@ -129,11 +142,12 @@ def _cell(table: str, key: Key, config: Config) -> Cell:
         std=summary.std,
         each=summary.each,
         epochs=summary.epochs,
+        rule=describe_epoch(config),
         seeds=list(config.protocol.seeds),
         orderings=config.model.reads,
         parameters=results[0]["parameters"],
         seconds_per_epoch=statistics.median(record["seconds"] for member in members for record in log.read(member)),
         machine=machine["gpu"] or f"{machine['cores']} cores",
         paper=None if theirs is None else published(table, theirs, key[1]),
-        command=f"pggnn train --config {folder / FILE}",
+        command=f"pggnn train --config {folder}",
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pggnn.train import packed
 from pggnn.train.choice import Key, Options, choose, slug
 from pggnn.train.config import Config
 from pggnn.train.options import CONFIGS, parse
@@ -287,9 +288,14 @@ def folder_of(name: str, out: Path, key: Key, quick: bool = False) -> Path:
         same = shared and (shared.options, shared.config) == (row.options, row.config)
         for place in (name, SHARED) if same else (name,):
             for kept in (out / place / run, out / place / "full" / run):
-                if kept.exists():
+                if kept.exists() or packed.holds(kept):
                     return kept
     return out / name / ("quick" if quick else "full") / run
+
+
+def nested_row(row: str) -> str:
+    """What the row is called that has the same by nested cross-validation."""
+    return f"{row[:-1]}, nested)" if row.endswith(")") else f"{row} (nested)"
 
 
 def cells(name: str, quick: bool = False) -> list[Key]:

@@ -1,1 +1,1 @@
-"""Pages about runs, runs in compact form, and pictures."""
+"""Pages about runs, packed runs, and pictures."""

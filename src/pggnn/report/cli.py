@@ -25,15 +25,17 @@ def report(args: argparse.Namespace) -> None:
 
 
 def pack(args: argparse.Namespace) -> None:
-    """Writes runs in compact form."""
+    """Packs runs into three files."""
     from pggnn.report.packing import pack as write
+    from pggnn.report.runs import Run
+    from pggnn.train.packed import ANSWERS, CURVES, RUNS
 
     packed, lacks = write(args.source, args.out, args.unfinished, args.predictions)
     for sentence in lacks:
         print(sentence)
-    size = sum(file.stat().st_size for folder in packed for file in folder.rglob("*") if file.is_file())
-    trainings = sum(1 for folder in packed for _ in folder.rglob("log.jsonl.xz"))
-    print(f"{len(packed)} run{'s' * (len(packed) > 1)} with {trainings} trainings, {size / 1e6:.2f} MB: {args.out}")
+    size = sum((args.out / name).stat().st_size for name in (RUNS, CURVES, ANSWERS))
+    trainings = sum(bool(records) for folder in packed for records in Run.read(folder).logs.values())
+    print(f"{len(packed)} run{'s' * (len(packed) > 1)} with {trainings} trainings: {args.out}, {size / 1e6:.2f} MB")
     print(f"A page about {'them' if len(packed) > 1 else 'it'}: pggnn report {shlex.quote(str(args.out))}")
 
 
@@ -52,13 +54,19 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     _add_predictions(sub, "RUN")
     sub = command(
         "pack", pack,
-        "Write runs in compact form, to be published: config, figures, logs and some answers, but no weights and no "
-        "paths of this machine. pggnn report and pggnn reproduce read them without a GPU and without the data.",
+        "Pack runs into runs.jsonl, curves.parquet and answers.parquet, to be published: config, figures, logs and "
+        "some answers, but no weights and no paths of this machine. pggnn report and pggnn reproduce read them without "
+        "a GPU and without the data.",
         "  pggnn pack runs/paper/table2/full results/table2    # all runs below\n"
         "  pggnn pack runs/mutag-pggnn results/mutag\n  pggnn report results/table2",
     )  # fmt: skip
     sub.add_argument("source", type=Path, metavar="FROM", help="folder of a run, or one with many runs below it")
-    sub.add_argument("out", type=Path, metavar="TO", help="folder for the compact ones; earlier ones are replaced")
+    sub.add_argument(
+        "out",
+        type=Path,
+        metavar="TO",
+        help="folder of the files; runs that they have already are replaced, others stay",
+    )
     sub.add_argument("--unfinished", action="store_true", help="also take runs that have not ended, as they are")
     _add_predictions(sub, "FROM")
 

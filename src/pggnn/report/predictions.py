@@ -5,6 +5,7 @@ With that file a page can be made again where neither weights nor data are at ha
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +13,15 @@ from pggnn.console import NO_MEMORY, is_gpu_full
 from pggnn.data.archives import read_npz
 from pggnn.files import replacing
 from pggnn.report.runs import Run
+from pggnn.train import packed
+from pggnn.train.packed import shortened
 from pggnn.train.protocol import Member
 
 FILE = "predictions.npz"
 BITS = 12
 """Bits of a float32 that are dropped: three significant digits stay, and the file halves."""
 MOST = 2000
-"""Answers in numbers that a compact run keeps: enough for a picture."""
+"""Answers in numbers that a packed run keeps: enough for a picture."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +37,14 @@ class Predictions:
     true: np.ndarray
     """The same of the targets."""
     total: int
-    """How many answers there were; more than are kept in a compact run."""
+    """How many answers there were; more than are kept in a packed run."""
     trainings: tuple[str, ...]
     """Names of the trainings; none in files that do not say."""
 
     @classmethod
     def load(cls, path: Path) -> "Predictions":
-        """Those of the file."""
-        arrays = read_npz(path)
+        """Those of the file, or of the packed run that it would belong to."""
+        arrays = read_npz(path) if path.exists() else packed.read_answers(path.parent) or {}
         if {"kind", "epochs", "predicted", "true"} - arrays.keys():
             raise ValueError(f"{path} does not hold predictions: delete it, and it is made anew")
         total = int(arrays.get("total", len(arrays["true"])))
@@ -51,10 +54,13 @@ class Predictions:
     def save(self, path: Path) -> None:
         """Writes the file."""
         with replacing(path) as file:
-            np.savez_compressed(
-                file, kind=np.array(self.kind), epochs=self.epochs, predicted=self.predicted, true=self.true,
-                total=self.total, trainings=self.trainings,
-            )  # fmt: skip
+            np.savez_compressed(file, **self.arrays)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """All of it, as the file has it."""
+        named = {name: getattr(self, name) for name in ("kind", "epochs", "predicted", "true", "total", "trainings")}
+        return {name: np.asarray(value) for name, value in named.items()}
 
     def thinned(self) -> "Predictions":
         """A sample of the answers, always the same one; classes take little room, and all of them stay."""
@@ -71,9 +77,10 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
         run: The run.
         compute: Whether to have the networks answer where the file is missing or out of date.
     """
-    path, reason = run.folder / FILE, "they were not computed"
+    path, kept_none = run.folder / FILE, packed.holds(run.folder)
+    reason = "none were packed" if kept_none else "they were not computed"
     expected, trainings = tuple(_epoch(run, member) for member in run.logs), _names(run)
-    if path.exists():
+    if path.exists() or packed.read_answers(run.folder) is not None:
         try:
             kept = Predictions.load(path)
             if kept.epochs == expected and kept.trainings in (trainings, ()):
@@ -81,7 +88,7 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
             reason = f"{FILE} belongs to other epochs or trainings of this run"
         except ValueError as error:
             reason = str(error)
-    if not compute:
+    if not compute or kept_none:
         return None, reason
     try:
         found = _answer(run)
@@ -134,14 +141,8 @@ def _answer(run: Run) -> Predictions:
     kind = protocol.kind(run.config, graphs)
     epochs, names = tuple(_epoch(run, member) for member in run.logs), _names(run)
     if task.kind == "regression":
-        return Predictions(kind, epochs, _shortened(outputs), targets.astype(np.float32), len(targets), names)
+        return Predictions(kind, epochs, shortened(outputs, BITS), targets.astype(np.float32), len(targets), names)
     if task.kind == "multilabel":
         return Predictions(kind, epochs, outputs > 0.5, targets > 0.5, len(targets), names)
     small = np.min_scalar_type(outputs.shape[1])
     return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small), len(targets), names)
-
-
-def _shortened(values: np.ndarray) -> np.ndarray:
-    whole = values.astype(np.float32).view(np.uint32)
-    half, mask = np.uint32(1 << BITS - 1), np.uint32(0xFFFFFFFF << BITS & 0xFFFFFFFF)
-    return ((whole + half) & mask).view(np.float32)

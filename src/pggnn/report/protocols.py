@@ -34,6 +34,13 @@ def describe_protocol(config: Config, kind: str) -> str:
     return f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
 
 
+def describe_epoch(config: Config) -> str:
+    """The epoch that a figure is of, in a word or two."""
+    if config.protocol.kind == "folds":
+        return "best on test folds"
+    return "best on validation" if config.protocol.report == "best" else "last"
+
+
 def describe_spread(run: Run) -> str:
     """What the mean and the deviation are taken over."""
     seeds = [str(seed) for seed in run.config.protocol.seeds]

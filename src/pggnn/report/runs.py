@@ -13,10 +13,9 @@ from typing import Any
 
 from pggnn.data.catalogue import lookup
 from pggnn.data.schema import Schema
-from pggnn.files import read_json
-from pggnn.train import log, protocol
+from pggnn.train import log, packed, protocol
 from pggnn.train.config import FILE, KEYS, Config, DataConfig
-from pggnn.train.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, missing
+from pggnn.train.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, is_run, missing
 from pggnn.train.log import Record
 from pggnn.train.options import load
 from pggnn.train.protocol import Member, Summary
@@ -27,7 +26,7 @@ MODELS = {"pggnn": "PG-GNN", "gin": "GIN", "gcn": "GCN", "sage": "SAGE", "rgin":
 
 @dataclass(frozen=True)
 class Run:
-    """What a run's folder tells."""
+    """What a run's folder tells, or what was packed of it."""
 
     folder: Path
     name: str
@@ -43,17 +42,17 @@ class Run:
     def read(cls, folder: str | Path) -> "Run":
         """Reads a run's folder; whatever of it is not there yet, or any more, stays empty."""
         folder = Path(folder)
-        if not (folder / FILE).is_file():
+        if not is_run(folder):
             raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")
         config = load(folder)
-        results = {one: read_json(folder / one.name / protocol.RESULT) for one in protocol.members(config)}
+        results = {one: protocol.load_result(folder / one.name) for one in protocol.members(config)}
         logs = {one: log.read(folder / one.name) for one in results}
         cut = missing(config)
-        schema = read_json(folder / SCHEMA)
+        schema = packed.read_json(folder / SCHEMA)
         return cls(
             folder, folder.resolve().name, config, Schema.from_fields(schema) if schema else None,
-            read_json(folder / ENVIRONMENT) or {}, logs,
-            {one: result for one, result in results.items() if one not in cut},
+            packed.read_json(folder / ENVIRONMENT) or {}, logs,
+            {one: result for one, result in results.items() if result is not None and one not in cut},
         )  # fmt: skip
 
     @property
@@ -84,7 +83,7 @@ class Run:
         """The run's figures; of what there is so far where it is not :attr:`complete`."""
         if self.complete and (self.config.protocol.kind != "folds" or all(self.logs.values())):
             return protocol.summarise(self.config, self.folder)
-        stored = read_json(self.folder / SUMMARY)
+        stored = packed.read_json(self.folder / SUMMARY)
         if stored and (self.complete or not any(self.logs.values())):
             return Summary(**stored)
         return self._figures_so_far()
@@ -189,9 +188,11 @@ class Run:
 
 
 def find_runs(folder: str | Path) -> list[Path]:
-    """The folder itself where it is that of a run, else the folders of all runs below it."""
+    """The folder itself where it is that of a run, else the folders of all runs below it, packed or not."""
     folder = Path(folder)
-    found = [folder] if (folder / FILE).is_file() else sorted(path.parent for path in folder.rglob(FILE))
+    if is_run(folder):
+        return [folder]
+    found = sorted({*(path.parent for path in folder.rglob(FILE)), *packed.runs_below(folder)})
     if not found:
         why = f"no {FILE} is in it or below it" if folder.exists() else "it does not exist"
         raise ValueError(f"{folder} is not the folder of a run: {why}")

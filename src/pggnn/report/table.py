@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from pggnn.paper.tables import TABLES
+from pggnn.paper.tables import TABLES, nested_row
 from pggnn.report import predictions
 from pggnn.report.comparison import count_digits, signed
 from pggnn.report.curves import draw_rivals
 from pggnn.report.grid import Column, Grid, arrange
 from pggnn.report.page import list_epochs, render, show_answers
 from pggnn.report.predictions import Predictions
-from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
+from pggnn.report.protocols import describe_epoch, describe_protocol, describe_spread, guess_kind
 from pggnn.report.runs import Run, as_seconds
 from pggnn.report.worth import weigh
-from pggnn.train.protocol import figure
+from pggnn.train.protocol import CROSS_VALIDATION, figure
 
 WIDE_CLASSES = 4
 """Classes from which on a confusion matrix takes the whole width."""
@@ -86,10 +86,15 @@ def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
     mean = ours.mean * column.scale
     shown["figure"] = f"{mean:.{digits}f}"
     shown["spread"] = f"{ours.std * column.scale:.{digits}f}" if len(ours.each) > 1 else ""
+    if run.config.protocol.kind in CROSS_VALIDATION:
+        nested = grid.rows.get(nested_row(row), {}).get(column.label)
+        beside = f" · nested {nested.figures.figure(column.scale, digits)}" if nested and nested.figures else ""
+        shown["rule"] = f"epoch: {describe_epoch(run.config)}{beside}"
     if paper:
-        difference = round(mean - paper.mean, digits)
+        difference = mean - paper.mean
+        within = abs(difference) <= ours.std * column.scale + (paper.std or 0)
         shown["difference"] = signed(difference, digits).replace("-", "−")
-        shown["tone"] = "" if not difference else "better" if (difference < 0) == column.lower_is_better else "worse"
+        shown["tone"] = "" if within else "better" if (difference < 0) == column.lower_is_better else "worse"
     return shown if run.complete else shown | {"state": "so far", "tone": "unfinished"}
 
 

@@ -17,7 +17,7 @@ from pggnn.files import write_text
 from pggnn.train import log, protocol
 from pggnn.train.choice import Key, Options, choose, slug
 from pggnn.train.config import Config, DataConfig, as_yaml, difference, plain
-from pggnn.train.folder import CIRCUMSTANCES, missing
+from pggnn.train.folder import CIRCUMSTANCES, is_run, missing
 from pggnn.train.options import load, parse
 from pggnn.train.run import Failed
 from pggnn.train.sweep import keep_published, share_cores, train_missing
@@ -119,7 +119,7 @@ def rank(
         if all(missing(config) for config in configs.values()):
             raise
         console.print(f"{title}: {error}; left out of the table", soft_wrap=True, highlight=False)
-    configs |= {key: load(folder) for key, folder in folders.items() if key not in configs and folder.exists()}
+    configs |= {key: load(folder) for key, folder in folders.items() if key not in configs and is_run(folder)}
     done = [measure(key, searches[key[1]], config) for key, config in configs.items() if not missing(config)]
     return sorted(done, key=lambda one: (list(searches).index(one.data), one.loss))
 

@@ -17,7 +17,7 @@ import torch_geometric
 import pggnn
 from pggnn.data.graphs import Graphs
 from pggnn.files import read_json, unfinished, write_text
-from pggnn.train import log, protocol
+from pggnn.train import log, packed, protocol
 from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.options import load
 from pggnn.train.protocol import Member, Summary
@@ -39,6 +39,8 @@ def claimed(folder: Path, wanted: bool = True) -> Iterator[None]:
     """Keeps other processes from beginning or changing the run in a folder, and leaves none that nothing came into."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: choose another folder by --run.out")
+    if packed.holds(folder):
+        raise ValueError(f"{folder} is a packed run, which has no weights to go on from: choose another by --run.out")
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +59,7 @@ def claimed(folder: Path, wanted: bool = True) -> Iterator[None]:
 def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
     """Makes the folder of a new run, or checks that the one there is this run. It must be :func:`claimed`."""
     folder, anew = config.folder, True
-    keeps = ("*.safetensors", protocol.RESULT, log.COMPACT)
+    keeps = ("*.safetensors", protocol.RESULT)
     if (folder / FILE).exists() and any(file for name in keeps for file in folder.glob(f"**/{name}")):
         anew = False  # else nothing is lost if it begins again
         if resume is None:
@@ -173,12 +175,21 @@ def missing(config: Config) -> list[Member]:
 def is_done(config: Config) -> bool:
     """Whether the folder holds this very run, and nothing of it is missing."""
     there = (config.folder / FILE).exists() and (config.folder / ENVIRONMENT).exists()
-    return there and not missing(config) and not difference(config, load(config.folder), CIRCUMSTANCES)
+    return (
+        (there or packed.holds(config.folder))
+        and not missing(config)
+        and not difference(config, load(config.folder), CIRCUMSTANCES)
+    )
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run, packed or not."""
+    return (folder / FILE).is_file() or packed.holds(folder)
 
 
 def conclude(config: Config, write: bool = True) -> Summary:
-    """The figures of a run whose trainings have all ended, also as a file in its folder."""
+    """The figures of a run whose trainings have all ended, also as a file in its folder where it has one."""
     summary = protocol.summarise(config, config.folder)
-    if write:
+    if write and not packed.holds(config.folder):
         write_text(config.folder / SUMMARY, json.dumps(asdict(summary), indent=2) + "\n")
     return summary

@@ -1,17 +1,14 @@
 """The log of a training: one JSON object per epoch, and the same for TensorBoard."""
 
 import json
-import lzma
 from pathlib import Path
 from typing import Any
 
-from pggnn.files import replacing, write_text
+from pggnn.files import write_text
+from pggnn.train import packed
+from pggnn.train.packed import Record
 
-FILE, COMPACT = "log.jsonl", "log.jsonl.xz"
-EXACT = ("epoch", "val", "test")
-"""What figures are made from; of all else a compact log has :data:`DIGITS` digits."""
-DIGITS = 5
-Record = dict[str, Any]
+FILE = "log.jsonl"
 
 
 class Log:
@@ -54,33 +51,17 @@ class Log:
 
 
 def read(folder: Path) -> list[Record]:
-    """The records of a training so far, from its log or its compact one, without a last line that was cut off."""
+    """The records of a training so far, packed or not, without a last line that was cut off."""
     path = folder / FILE
+    if not path.exists():
+        return packed.read_log(folder)
     records: list[Record] = []
-    for line in (path.read_text(encoding="utf-8") if path.exists() else _unpack(folder / COMPACT)).splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         try:
             records.append(json.loads(line))
         except json.JSONDecodeError:
             break
     return records
-
-
-def pack(records: list[Record], folder: Path) -> None:
-    """Writes a compact log: about a tenth of the size."""
-    lines = [_line({key: value if key in EXACT else _rounded(value) for key, value in one.items()}) for one in records]
-    with replacing(folder / COMPACT) as file:
-        file.write_bytes(lzma.compress("".join(lines).encode(), preset=9 | lzma.PRESET_EXTREME))
-
-
-def _unpack(path: Path) -> str:
-    try:
-        return lzma.decompress(path.read_bytes()).decode() if path.exists() else ""
-    except (lzma.LZMAError, ValueError) as error:
-        raise ValueError(f"{path} is damaged ({error}): fetch it again") from None
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def _line(record: Record) -> str:

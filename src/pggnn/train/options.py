@@ -12,7 +12,8 @@ from typing import Any, get_type_hints
 
 import jsonargparse
 
-from pggnn.train.config import FILE, KEYS, Config
+from pggnn.train import packed
+from pggnn.train.config import FILE, KEYS, Config, as_yaml
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 """The configs that come with the library: ``--config zinc`` finds ``zinc.yaml`` here."""
@@ -98,13 +99,18 @@ def _instantiate(parse: Callable[[jsonargparse.ArgumentParser], Any]) -> Any:
 
 
 def _find_configs(arguments: Sequence[str]) -> list[str]:
-    """The arguments with names of configs that come with the library made paths."""
+    """The arguments with paths instead of names of configs that come with the library, and of folders of runs."""
     found = []
     for before, argument in zip(["", *arguments], arguments, strict=False):
         name = argument.removeprefix("--config=")
         shipped = CONFIGS / f"{name}.yaml"
-        if (before == "--config" or name != argument) and not Path(name).is_file() and shipped.exists():
-            argument = argument.removesuffix(name) + str(shipped)
+        if (before == "--config" or name != argument) and not Path(name).is_file():
+            if shipped.exists():
+                argument = argument.removesuffix(name) + str(shipped)
+            elif packed.holds(Path(name)):
+                argument = argument.removesuffix(name) + as_yaml(packed.read_config(Path(name)))
+            elif (Path(name) / FILE).is_file():
+                argument = argument.removesuffix(name) + str(Path(name) / FILE)
         found.append(argument)
     return found
 
@@ -112,14 +118,15 @@ def _find_configs(arguments: Sequence[str]) -> list[str]:
 def load(path: str | Path) -> Config:
     """The config of a YAML file, or of the run in a folder, wherever that lies now."""
     path = Path(path)
-    file = path / FILE if path.is_dir() else path
-    if not file.is_file():
+    kept = packed.holds(path)
+    file = path / FILE if path.is_dir() and not kept else path
+    if not kept and not file.is_file():
         raise ValueError(f"{file} does not exist: expected a YAML file, or the folder of a run")
     try:
-        config = _parse_yaml(file.read_text(encoding="utf-8"))
+        config = _parse_yaml(as_yaml(packed.read_config(path)) if kept else file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
-    return replace(config, run=replace(config.run, out=str(path))) if path.is_dir() else config
+    return replace(config, run=replace(config.run, out=str(path))) if kept or path.is_dir() else config
 
 
 def _explain(error: str) -> str:

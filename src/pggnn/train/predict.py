@@ -17,11 +17,10 @@ from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.storage import Storage, fitting
 from pggnn.files import read_json
-from pggnn.train import protocol
+from pggnn.train import packed, protocol
 from pggnn.train.checkpoint import Checkpoint, load_weights
 from pggnn.train.config import FILE, Config
 from pggnn.train.folder import SCHEMA, check_same
-from pggnn.train.log import COMPACT
 from pggnn.train.loop import BEST, EVALUATION_BATCH, LAST
 from pggnn.train.models import Scorer, build
 from pggnn.train.options import load
@@ -63,6 +62,9 @@ class Trained:
         folder = Path(folder).resolve()
         run = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
         if run is None:
+            if packed.holds(folder):
+                again = f"pggnn train --config {folder} --run.out NEW trains it again"
+                raise ValueError(f"there is no trained network in {folder}: a packed run keeps none; {again}")
             below = ", ".join(sorted(one.parent.name for one in folder.glob(f"*/{FILE}"))[:5])
             others = f", but there are runs below it: {below}" if below else ""
             why = f"there is no {FILE} in it{others}" if folder.exists() else "it does not exist"
@@ -81,10 +83,7 @@ class Trained:
             load_weights(network, found.average or found.weights, path)
             scorers[member] = Scorer(network, config.model.edge_features).to(device()).eval()
         if not scorers:
-            compact = any((run / member.name / COMPACT).exists() for member in protocol.members(config))
-            how = f"a compact run keeps none; pggnn train --config {run / FILE} --run.out NEW trains it again"
-            how = how if compact else "train it first, or go on with --resume"
-            raise ValueError(f"there is no trained network in {folder}: {how}")
+            raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
         return cls(config, schema, scorers)
 
     def read(self, path: str | Path) -> GraphDataset:

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from pggnn.data.graphs import Graphs
 from pggnn.data.splits import random_split, stratified_folds
-from pggnn.files import read_json, write_text
+from pggnn.files import write_text
 from pggnn.seeds import derived_seed
-from pggnn.train import log
+from pggnn.train import log, packed
 from pggnn.train.config import Config
 from pggnn.train.loop import Parts
 
@@ -132,7 +132,7 @@ def save_result(folder: Path, result: dict[str, Any]) -> None:
 
 def load_result(folder: Path) -> dict[str, Any] | None:
     """What came out of a training, or None while it has not ended."""
-    result: dict[str, Any] | None = read_json(folder / RESULT)
+    result: dict[str, Any] | None = packed.read_json(folder / RESULT)
     return result
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from rich.console import Console
 
 from pggnn.data.graphs import Graphs
-from pggnn.train import log
+from pggnn.train import log, packed
 from pggnn.train.choice import Key, Options
 from pggnn.train.config import FILE, Config, difference
 from pggnn.train.folder import CIRCUMSTANCES, claimed, discard_unbegun, is_done, missing, prepare
@@ -29,15 +29,19 @@ def share_cores(jobs: int) -> tuple[int, Options]:
 
 
 def keep_published(configs: dict[Key, Config], given: Options) -> dict[Key, Config]:
-    """The same runs, but published ones that have ended as they are in their folders, however they were made, unless
-    that is otherwise than the ``given`` options say."""
+    """The same runs, but packed ones as they are, however they were made. They cannot go on, so they must have ended,
+    and must not be otherwise than the ``given`` options say."""
     keys = {word[2:].partition("=")[0] for word in given if word.startswith("--")}
     found = {}
     for key, config in configs.items():
-        kept = load(config.folder) if (config.folder / FILE).exists() else config
-        changed = {text.partition(":")[0] for text in difference(config, kept, CIRCUMSTANCES)}
-        published = all((config.folder / member.name / log.COMPACT).exists() for member in members(kept))
-        found[key] = kept if published and not missing(kept) and not changed & keys else config
+        found[key] = config
+        if packed.holds(config.folder):
+            found[key] = load(config.folder)
+            changed = [text for text in difference(config, found[key], CIRCUMSTANCES) if text.partition(":")[0] in keys]
+            if changed:
+                raise ValueError(f"{config.folder} holds a run with other options: {'; '.join(changed)}")
+            if missing(found[key]):
+                raise ValueError(f"{config.folder} was packed before it had ended: train it in another folder (--out)")
     return found
 
 
