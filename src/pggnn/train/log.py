@@ -6,9 +6,9 @@ from typing import Any
 
 from pggnn.files import write_text
 from pggnn.train import packed
-from pggnn.train.packed import Record
 
 FILE = "log.jsonl"
+Record = packed.Record
 
 
 class Log:

@@ -165,7 +165,8 @@ def write(folder: Path, entries: Sequence[Entry]) -> None:
     import pyarrow.parquet as pq
 
     lines: dict[str, dict[str, Any]] = {}
-    curves, answers = {}, {}
+    curves: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     if (folder / RUNS).is_file():
         pack = _open(folder)
         lines |= pack.lines
