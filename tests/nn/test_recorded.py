@@ -58,7 +58,7 @@ def test_filled_up_batches_are_the_batches(level, degrees, norm):
     inputs.fill(x, plan, batch, edge_attr)
     rows, outcomes = (nodes if level == "node" else graphs), []
     start = {name: value.clone() for name, value in network.state_dict().items()}
-    for arguments in ((x, plan, batch, edge_attr, graphs), inputs.arguments()):
+    for arguments in ((x, plan, batch, edge_attr, graphs), inputs.arguments(network.flow)):
         network.load_state_dict(start)
         out = network(*arguments)[:rows]
         gradients = torch.autograd.grad(out.sin().sum(), list(network.parameters()))

@@ -277,7 +277,7 @@ def test_operator_registration():
     plan, rnn, gates = problem()
     weights = [weight.detach().requires_grad_() for weight in rnn.recurrent_weights]
     graph = (plan.start, plan.degree, plan.order, plan.profile, plan.neighbor)
-    arguments = (*graph, 0, "merged", 0, "lstm", PARALLEL, True, True)
+    arguments = (*graph, 0, "pairs merged 0", "lstm", PARALLEL, True, True)
     torch.library.opcheck(torch.ops.pggnn.recurrence, (gates, weights, *arguments, None))
 
 

@@ -143,10 +143,13 @@ class Extent:
         self.block, self.roomy = block, roomy
         self._chunks: dict[tuple[int, int, int], list[Chunk]] = {}
         groups = [(n, nodes, reading.count(n), reading.length(n)) for n, nodes in profile.tolist()]
-        self.slots = sum(nodes * (n + 1) for n, nodes, _, _ in groups)
+        slot_ends = list(accumulate(nodes * (n + 1) for n, nodes, _, _ in groups))
+        self.slots = slot_ends[-1] if slot_ends else 0
+        self.slot_begins = [
+            end - nodes * (n + 1) for end, (n, nodes, count, _) in zip(slot_ends, groups, strict=True) if count > 0
+        ]
         self.groups = [group for group in groups if group[2] > 0]
         self.ends = list(accumulate(nodes * count for _, nodes, count, _ in self.groups))
-        self.slot_ends = list(accumulate(nodes * (n + 1) for n, nodes, _, _ in self.groups))
         self.sequences = self.ends[-1] if self.ends else 0
 
     @property
@@ -213,4 +216,4 @@ class Extent:
         group = bisect_right(self.ends, sequence)
         n, _, count, _ = self.groups[group]
         before = sequence - (self.ends[group - 1] if group else 0)
-        return (self.slot_ends[group - 1] if group else 0) + (before // count + more) * (n + 1)
+        return self.slot_begins[group] + (before // count + more) * (n + 1)
