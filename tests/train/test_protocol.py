@@ -82,7 +82,7 @@ def test_each_fold_and_seed_has_validation_graphs_of_its_own():
 
 def test_too_few_graphs_to_validate_are_refused():
     config = config_of("nested", folds=2)
-    with pytest.raises(ValueError, match="3 graphs are too few .* 1 to train, 0 to validate, 2 to test"):
+    with pytest.raises(ValueError, match=r"3 graphs are too few .* 1 to train, 0 to validate, 2 to test"):
         parts(config, graphs_of([0] * 3), members(config)[0])
 
 
