@@ -50,7 +50,7 @@ def parse_numbers(place: str, text: bytes | bytearray, comma: bool = False) -> t
             filled += count
         else:
             return values, counts
-    line = 1 + np.count_nonzero(everything[:first] == LINE_END)
+    line = 1 + int(np.count_nonzero(everything[:first] == LINE_END))
     for number, words_of_line in enumerate(_piece(text, first, last, comma).split(b"\n"), line):
         for word in words_of_line.split():
             try:
