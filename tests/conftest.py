@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # the fused kernels then run on the CPU
@@ -11,6 +12,8 @@ os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # deterministic matrix produc
 if "PYTEST_XDIST_WORKER" in os.environ:  # other processes test on the other cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     torch.set_num_threads(1)
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")  # other work on the machine may slow tests down as much as it likes
 
 
 @pytest.fixture(autouse=True)

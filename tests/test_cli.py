@@ -1,6 +1,5 @@
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
@@ -94,12 +93,11 @@ def test_control_c_says_how_to_go_on_with_a_sweep(command, capsys, monkeypatch):
     ],
 )
 def test_help_teaches_and_does_not_wait_for_torch(command):
-    begin = time.perf_counter()
     run = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "pggnn", *command, "--help"], capture_output=True, text=True
     )
     assert run.returncode == 0
-    assert " torch" not in run.stderr, f"--help imported torch and took {time.perf_counter() - begin:.1f} s"
+    assert " torch" not in run.stderr, "--help waits for torch"
     assert ("commands:" if not command else "examples:") in run.stdout
     described = run.stdout.split("\n\n")[1].splitlines()
     assert all(len(line) <= 80 for line in described), "of a terminal that is not said to be wider"

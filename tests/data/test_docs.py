@@ -51,6 +51,7 @@ CAUSES = [
     (f'{{{TEN}[], "y": NaN}}',),
     (f'{{{TEN}[], "edge_index": []}}',),
     ("[",),
+    ('{"num_nodes": 1, "edges": [], "id": "\\ud83d"}',),
     ('{"num_nodes": 1, "edges": [], "id": "\udcff"}',),
 ]  # fmt: skip
 

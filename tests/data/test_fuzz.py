@@ -203,11 +203,11 @@ def test_mutated_zip_bytes(tmp_path):
 
 
 def arrays_of(kind):
-    split = {f"split_{name}": np.array([0], np.int16) for name in ("train", "val", "test")}
+    split = {f"split_{name}": np.array([i], np.int16) for i, name in enumerate(("train", "val", "test"))}
     ends = {"src": np.array([0, 1, 0], np.uint8), "dst": np.array([1, 2, 1], np.uint8)}
     sizes = {"n": np.array([3, 2], np.uint8), "m": np.array([2, 1], np.uint8)}
     if kind == "counting":
-        return sizes | ends | split
+        return {key: np.append(value, np.uint8(0)) for key, value in sizes.items()} | ends | split
     if kind == "mnist":
         x = np.zeros((5, 3), np.float16)
         return {"n": sizes["n"], "x": x, "nbr": np.array([[1, 2]] * 3 + [[0, 1]] * 2, np.uint8), "y": np.array([3, 4])}

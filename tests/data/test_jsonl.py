@@ -1,5 +1,6 @@
 import gzip
 import json
+import tracemalloc
 
 import pytest
 import torch
@@ -157,7 +158,7 @@ def test_targets(write, targets, task, classes, y):
         ({"Edges": []}, """'Edges' is no key of a graph; did you mean "edges"?"""),
         ({"node_features": []}, """'node_features' is no key of a graph; did you mean "x"?"""),
         ({"edge_lables": []}, """'edge_lables' is no key of a graph; did you mean "edge_labels"?"""),
-        ({"\ud800\x1b[31m": 1}, r"'\ud800\x1b[31m' is no key of a graph; keys are id, num_nodes"),
+        ({"\x1b[31m": 1}, r"'\x1b[31m' is no key of a graph; keys are id, num_nodes"),
     ],
 )  # fmt: skip
 def test_errors_name_line_graph_and_field(write, change, message):
@@ -175,6 +176,10 @@ def test_errors_name_line_graph_and_field(write, change, message):
         (b'{"num_nodes": 1, "edges": []}, ', "column 30: not JSON (Extra data); leave out the comma at its end"),
         (b'"text"', "expected an object {…} with a graph, found 'text'"),
         (b'{"num_nodes": 1, "edges": [], "id": "\xff"}', "byte 38 is not UTF-8; save the file as UTF-8 text"),
+        (b'{"num_nodes": 1, "edges": [], "id": "\\ud800"}', "\\ud800 is half of a surrogate pair, which is no text"),
+        (b'{"node_labels": ["a", "b\\uDFFF"], "edges": []}', "\\udfff is half of a surrogate pair"),
+        (b'{"num_nodes": 1, "edges": [], "y": "\\ud83dx"}', "\\ud83d is half of a surrogate pair"),
+        (b'{"num_nodes": 1, "edges": [], "\\ud83d": 1}', "\\ud83d is half of a surrogate pair"),
         (b'{"num_nodes": 1, "edges": [], "num_nodes": 2}', "'num_nodes' is given twice"),
         (b'{"num_nodes": 1}', 'edges is missing; for a graph without edges write "edges": []'),
         (b'{"edges": []}', "the number of nodes is missing; give num_nodes, x or node_labels"),
@@ -189,6 +194,22 @@ def test_errors_name_line_graph_and_field(write, change, message):
 def test_lines_that_are_no_graph(write, line, message):
     (problem,) = problems(write(line))
     assert problem.startswith(f"line 1, {message}")
+
+
+def test_a_character_may_be_written_as_a_surrogate_pair(write):
+    assert load_jsonl(write(b'{"num_nodes": 1, "edges": [], "id": "\\ud83d\\ude00"}')).ids == ["\U0001f600"]
+
+
+def test_labels_take_the_memory_of_numbers(write):
+    """A label that occurs again is the same object, in all of the file."""
+    path = write(*[{"node_labels": ["Cl", "Br"] * 500, "node_y": ["in", "out"] * 500, "edges": []}] * 100)
+    tracemalloc.start()
+    try:
+        graphs, _ = jsonl.read_jsonl(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 80 * int(graphs.nodes.sum())
 
 
 def test_a_packed_file(write):

@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -118,7 +117,7 @@ def test_two_processes_at_once_both_get_the_set(tmp_path):
         for k in range(2)
     ]  # fmt: skip
     for process in both:
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=600)
         assert process.returncode == 0, error
         assert out == "2 [[1.0, 0.0], [0.0, 1.0]] [[], []]\n"
     assert len(list((tmp_path / "tu" / "processed").iterdir())) == 1, "one cache, nothing unfinished beside it"
@@ -127,17 +126,12 @@ def test_two_processes_at_once_both_get_the_set(tmp_path):
 def test_a_process_killed_while_caching_leaves_nothing_broken(tmp_path):
     raw = raw_file(tmp_path)
     script = (
-        "import sys, pathlib, numpy as np; from pggnn.data.store import cached;"
-        "cached(pathlib.Path(sys.argv[1]), '1', lambda: {'a': np.zeros(2**27), 'b': np.zeros(2**20)})"
+        "import os, pathlib, signal, sys, numpy as np; from pggnn.data.store import cached; write = np.savez\n"
+        "def write_half(file, a, **others): write(file, a=a); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "np.savez = write_half; cached(pathlib.Path(sys.argv[1]), '1', lambda: {'a': np.zeros(9), 'b': np.zeros(9)})"
     )
-    process = subprocess.Popen([sys.executable, "-c", script, str(raw)])
-    folder, deadline = raw.parent / "processed", time.monotonic() + 60
-    while not any(file.stat().st_size > 2**20 for file in folder.glob(".*")):
-        assert process.poll() is None, "finished before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.0005)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    assert subprocess.run([sys.executable, "-c", script, str(raw)]).returncode == -signal.SIGKILL
+    folder = raw.parent / "processed"
     (left,) = folder.iterdir()
     assert left.name.startswith("."), "no half-written cache under its final name"
     build = Builder()

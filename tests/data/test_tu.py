@@ -181,10 +181,8 @@ def test_published_sets(name, graphs, features, classes, data_root):
     assert [part.tolist() for part in plan.neighbor.split(plan.degree.tolist())] == listed
 
 
-def test_collab_parses_in_time_and_lies_compactly(collab):
-    dataset, seconds = collab
-    assert seconds < 30
-    graphs = Graphs.of(dataset)
+def test_collab_lies_compactly(collab):
+    graphs = Graphs.of(collab)
     assert len(graphs) == 5000
     assert graphs.edge_index.shape == (2, 24_572_158)
     assert (graphs.edge_index[0] != graphs.edge_index[1]).all()

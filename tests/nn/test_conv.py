@@ -329,3 +329,15 @@ def test_repeated_plan_is_that_of_the_copies():
     assert torch.equal(plan.degree[plan.order], expected.degree[expected.order])
     assert torch.equal(plan.order.sort().values, torch.arange(3 * len(DEGREES)))
     assert plan.num_neighbors == len(DEGREES)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"root": "linear"}, {"structure": 2}, {"orderings": 2}, {"reduce": "mean"}], ids=str
+)
+@pytest.mark.parametrize("numberings", [1, 2])
+def test_no_nodes(numberings, options):
+    conv, x = PGConv(4, 8, numberings=numberings, **options), torch.randn(0, 4, requires_grad=True)
+    out = conv(x, torch.empty(2, 0, dtype=torch.long))
+    assert out.shape == (0, 8)
+    out.sum().backward()
+    assert x.grad.shape == (0, 4)

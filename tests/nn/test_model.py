@@ -5,7 +5,7 @@ from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from pggnn import PGGNN, Plan
 from pggnn.data.counting import erdos_renyi
-from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv, tally_init, torch_init
+from pggnn.nn import ChainConv, PairConv, PGConv, Recorded, TripletConv, tally_init, torch_init
 from pggnn.nn.model import Network
 from pggnn.nn.readout import READOUTS
 from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph
@@ -209,6 +209,30 @@ def test_a_batch_vector_of_another_type_is_refused(dtype, options):
     network = PGGNN(3, 6, 2, **options)
     with pytest.raises(TypeError, match=rf"batch must be .* torch.int64, got {dtype}; use .long()"):
         network(torch.randn(3, 3), torch.tensor([[0, 1], [1, 2]]), torch.zeros(3, dtype=dtype))
+
+
+@pytest.mark.parametrize("level", ["graph", "node"])
+@pytest.mark.parametrize("wrap", [lambda network: network, Recorded])
+@pytest.mark.parametrize(
+    ("batch", "size", "message"),
+    [
+        ([0, -1, 1], None, "batch must number the graphs from 0, got -1"),
+        ([0, -1, 1], 2, "batch must number the graphs from 0, got -1"),
+        ([0, 1, 2], 2, "batch has a node of graph 2, but batch_size=2: expected 0 to 1"),
+        ([0, 0, 10**15], None, f"batch has a node of graph {10**15}, but there are only 3 nodes; give batch_size"),
+    ],
+)
+def test_a_batch_vector_of_other_graphs_is_refused(batch, size, message, wrap, level):
+    network = wrap(PGGNN(4, 6, 2, level=level))
+    with pytest.raises(ValueError, match=message):
+        network(torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]), torch.tensor(batch), batch_size=size)
+
+
+def test_the_batch_vector_is_looked_at_without_a_graph_break():
+    network, edge_index = PGGNN(4, 6, 2).eval(), torch.tensor([[0, 1], [1, 2]])
+    args = torch.randn(3, 4), Plan.build(edge_index, 3), torch.tensor([0, 0, 1]), None, 2
+    compiled = torch.compile(network, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*args), network(*args))
 
 
 @pytest.mark.parametrize("start", [torch_init, tally_init])

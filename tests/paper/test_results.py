@@ -93,7 +93,7 @@ def test_a_table_in_slices(tmp_path, monkeypatch, in_this_process):
     with open(tmp_path / "said", "w") as said:
         for _ in range(2):
             console = Console(file=said, width=200)
-            shown, _ = reproduce("table2", tmp_path, True, None, ONLY, 2, more, console, time.time() + 300)
+            shown, _ = reproduce("table2", tmp_path, True, None, ONLY, 2, more, console, time.time() + 3000)
             models.append([cell.model for cell in shown])
             epochs += [len(log.read(folder)) for folder in tmp_path.glob("**/gcn/**/seed0")]
     assert epochs == [1, 2], "an epoch each time"
@@ -107,7 +107,7 @@ def test_a_table_in_slices(tmp_path, monkeypatch, in_this_process):
 def test_no_training_is_started_without_time_for_an_epoch(tmp_path, monkeypatch, in_this_process):
     read, more = log.read, (*TINY, "--optim.epochs", "1")
     monkeypatch.setattr(log, "read", lambda folder: [{**record, "seconds": 1e4} for record in read(folder)])
-    reproduce("table2", tmp_path, True, [0, 2], ONLY, 1, more, Console(quiet=True), time.time() + 300)
+    reproduce("table2", tmp_path, True, [0, 2], ONLY, 1, more, Console(quiet=True), time.time() + 3000)
     assert [folder.name for folder in tmp_path.glob("**/gcn/**/seed*")] == ["seed0"]
     begun = list(tmp_path.glob("**/config.yaml"))
     with open(tmp_path / "said", "w") as said:

@@ -83,6 +83,15 @@ def test_losses_of_nodes(processes, options, small, fit, together):
     assert load_result(shared.folder / "seed0")["test"] == pytest.approx(expected.mean, abs=1e-5)
 
 
+def test_gradients_are_those_of_one_process(small, fit, together, monkeypatch):
+    """Not a multiple of them, which Adam would hide."""
+    monkeypatch.setattr(torch.optim, "AdamW", lambda weights, lr, **_: torch.optim.SGD(weights, lr))
+    alone, shared = (small(name, optim_lr=1e-3, run_precision="64") for name in ("alone", "shared"))
+    fit(alone)
+    together(lambda *_: fit(shared), 2)
+    assert_equal_to(alone.folder / "seed0", shared.folder / "seed0")
+
+
 def test_metrics_are_those_of_the_whole_set(small, fit, together, classes):
     # 18 training graphs in batches of 17: the last leaves one process without a graph
     options = {"data_name": str(classes), "data_options": {}, "protocol_kind": "nested", "protocol_folds": 2}
@@ -142,7 +151,7 @@ def test_torchrun_with_a_worker_that_is_killed(small, fit, together, tmp_path):
         time.sleep(0.01)
     victim = children(job.pid)[-1]
     os.kill(victim, signal.SIGKILL)
-    out, _ = job.communicate(timeout=120)
+    out, _ = job.communicate(timeout=600)
     assert job.returncode != 0, out
     assert str(victim) in out, "the job does not say which process died"
     assert not (folder / "result.json").exists()

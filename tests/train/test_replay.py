@@ -1,3 +1,4 @@
+import copy
 import json
 import math
 
@@ -124,10 +125,10 @@ def test_norms_are_those_of_the_rows_that_count():
         torch.testing.assert_close(ours.state_dict()[name], value)
 
 
-def begin(storage, folder, device="cpu", precision="64", record=True, batch_size=8, **options):
+def begin(storage, folder, device="cpu", precision="64", record=True, batch_size=8, clip=1.0, **options):
     config = Config(
         DataConfig("x"), ModelConfig(**{"hidden": 8, "layers": 2, **options}),
-        OptimConfig(batch_size=batch_size, clip=1.0),
+        OptimConfig(batch_size=batch_size, clip=clip),
         run=RunConfig(device=device, tensorboard=False, precision=precision, record=record),
     )  # fmt: skip
     index = torch.arange(len(storage.graphs))
@@ -176,6 +177,33 @@ def test_padded_training_is_training(options, storage, tmp_path, monkeypatch):
     monkeypatch.setattr(rgin, "VALUES", 1)
     monkeypatch.setattr(rp, "permute", lambda batch: torch.arange(len(batch)) - torch.searchsorted(batch, batch))
     assert_same(*(train(storage, tmp_path, padded, **options) for padded in (False, True)))
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_each_step_follows_the_gradient_of_the_mean_loss(padded, storage, tmp_path):
+    """Of the targets of its batch, also of a smaller last one; Adam would hide a factor."""
+    training = begin(storage, tmp_path, clip=None)
+    if padded:
+        training._replay = replay = Replay(training, Padding(storage, training.parts.train, 8))
+        replay.step = replay.take_step
+    training.batches.epoch = 1
+    batches, lost = iter(list(training.batches)), []
+
+    def compare(*_):
+        network, batch = copy.deepcopy(training.network), next(batches)
+        network.zero_grad()
+        scores = network(batch.x.double(), batch.plan, batch.batch, None, len(batch))
+        loss = torch.nn.functional.mse_loss(scores.view(-1), batch.y.double().view(-1))
+        loss.backward()
+        for ours, theirs in zip(training.network.parameters(), network.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-6)
+        lost.append((float(loss.detach()), batch.y.numel()))
+
+    training.adam.register_step_pre_hook(compare)
+    (mean,) = fit(training, epochs=1)
+    assert len({count for _, count in lost}) > 1
+    assert mean == pytest.approx(sum(loss * count for loss, count in lost) / sum(count for _, count in lost))
+    assert next(batches, None) is None
 
 
 class OnOneDevice(TorchDispatchMode):

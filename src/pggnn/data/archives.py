@@ -1,6 +1,7 @@
 """Reading archives that may be damaged or hostile: sizes first, nothing unpickled, nothing unpacked to disk."""
 
 import lzma
+import os
 import struct
 import zipfile
 import zlib
@@ -10,7 +11,10 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 MOST_BYTES = 2**30
-"""The largest file, or sum of an archive's members, that is read into memory."""
+"""The largest file, or sum of an archive's members, that is read into memory, unless :data:`VARIABLE` says another."""
+VARIABLE = "PGGNN_MAX_BYTES"
+BYTES_PER_NUMBER = 16
+"""A text may have one number for this many of the bytes that may be read."""
 
 
 DAMAGE = (
@@ -18,6 +22,14 @@ DAMAGE = (
     IndexError, OverflowError, OSError, ValueError,
 )  # fmt: skip
 """What ``zipfile`` raises on archives that are damaged, encrypted or of an unknown kind."""
+
+
+def most_bytes() -> int:
+    """How much is read at most: :data:`MOST_BYTES`, or what the environment says."""
+    given = os.environ.get(VARIABLE, "")
+    if given and not given.isdecimal():
+        raise ValueError(f"{VARIABLE} must be a whole number of bytes, got {given!r}")
+    return int(given or MOST_BYTES)
 
 
 def read_file(path: Path) -> bytes:
@@ -40,7 +52,7 @@ def read_zip(path: Path, suffix: str) -> dict[str, bytearray]:
                 if info.filename.endswith(suffix) and PurePosixPath(info.filename).parts[0] != "__MACOSX"
             ]
             total = sum(info.file_size for info in members)
-            if total <= MOST_BYTES and len({info.filename for info in members}) == len(members):
+            if total <= most_bytes() and len({info.filename for info in members}) == len(members):
                 return {info.filename: _read_member(archive, info) for info in members}
         except DAMAGE as error:
             raise ValueError(f"{path}: a damaged or unreadable zip archive ({error}); fetch it again") from None
@@ -104,5 +116,14 @@ def need(arrays: dict[str, np.ndarray], path: Path, **kinds: str) -> None:
 
 
 def _check_size(path: Path, size: int) -> None:
-    if size > MOST_BYTES:
-        raise ValueError(f"{path}: {size:,} bytes to read, the limit is {MOST_BYTES:,}; no data set here is that large")
+    if size > (most := most_bytes()):
+        raise ValueError(f"{path}: {size:,} bytes to read, the limit is {most:,}; {VARIABLE} sets another")
+
+
+def check_count(place: str, numbers: int) -> None:
+    """Refuses a text with more numbers than are read."""
+    if numbers > (most := most_bytes() // BYTES_PER_NUMBER):
+        raise ValueError(
+            f"{place}: more than {most:,} numbers, the limit; {VARIABLE} raises it (one number for "
+            f"{BYTES_PER_NUMBER} bytes)"
+        )

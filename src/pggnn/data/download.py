@@ -6,7 +6,7 @@ from urllib.request import urlopen
 
 from torch_geometric.datasets import TUDataset
 
-from pggnn.data.archives import MOST_BYTES
+from pggnn.data.archives import most_bytes
 from pggnn.data.store import is_writable
 from pggnn.data.tu import read_tu
 from pggnn.files import replacing
@@ -23,8 +23,8 @@ def download(archive: str, path: Path, timeout: float = 30.0) -> int:
             with urlopen(url, timeout=timeout) as reply, unfinished.open("wb") as file:
                 while chunk := reply.read(2**20):
                     file.write(chunk)
-                    if file.tell() > MOST_BYTES:
-                        raise ValueError(f"{url} is larger than {MOST_BYTES:,} bytes")
+                    if file.tell() > (most := most_bytes()):
+                        raise ValueError(f"{url} is larger than {most:,} bytes")
         except (URLError, TimeoutError, ConnectionError) as error:
             raise OSError(
                 f"{url} cannot be reached ({getattr(error, 'reason', error)}); "

@@ -112,6 +112,14 @@ class Graphs:
                 raise ValueError(
                     f"{place}: split {name!r} refers to graphs {int(index.min())} to {int(index.max())} of {len(self)}"
                 )
+        if self.splits:
+            named, times = torch.cat([index.long() for index in self.splits.values()]).unique(return_counts=True)
+            if (times > 1).any():
+                graph = int(named[times > 1][0])
+                found = [repr(name) for name, index in self.splits.items() for _ in range(int((index == graph).sum()))]
+                raise ValueError(
+                    f"{place}: graph {graph} is in the splits twice, {' and '.join(found[:2])}; it may be in one, once"
+                )
         return self
 
     def chunk(self, first: int, last: int) -> "Graphs":

@@ -4,6 +4,7 @@ Each check first runs over whole lists at the speed of C; only a list that fails
 """
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -57,6 +58,11 @@ def read_line(line: bytes) -> dict[str, Any]:
     """The JSON object of a line, or a :class:`Problem`."""
     try:
         graph = DECODER.decode(line.decode())
+        if b"\\ud" in line or b"\\uD" in line:
+            json.dumps(graph, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise Problem(f"{half} is half of a surrogate pair, which is no text; write the character itself") from None
     except UnicodeDecodeError as error:
         raise Problem(f"byte {error.start + 1} is not UTF-8; save the file as UTF-8 text") from None
     except json.JSONDecodeError as error:
@@ -228,7 +234,12 @@ def _read_labels(value: Any, key: str, length: int, each: str) -> list[Name]:
                 raise Problem(f"{key}[{i}]: expected text or a whole number, found {describe(label)}")
             if type(label) is not type(labels[0]):
                 raise Problem(f"{key}[{i}]: text and numbers are mixed: {describe(labels[0])}, {describe(label)}")
-    return labels
+    return _shared(labels)
+
+
+def _shared(labels: list[Name]) -> list[Name]:
+    """The same labels; texts that are equal are one object, as a file has few of them many times."""
+    return list(map(sys.intern, labels)) if labels and isinstance(labels[0], str) else labels  # type: ignore[arg-type]
 
 
 def _read_edges(value: Any, n: int, directed: bool) -> np.ndarray:
@@ -270,7 +281,7 @@ def _read_targets(values: list[Any], key: str) -> tuple[list[Any], int | None]:
     width = len(values[0]) if isinstance(values[0], list) else None
     flat: list[Any] = list(chain.from_iterable(values)) if set(map(type, values)) == {list} else values
     if width is None and (_all_numbers(flat) or set(map(type, flat)) == {str}):
-        return flat, None
+        return _shared(flat), None
     if width and set(map(type, values)) == {list} and set(map(len, values)) == {width} and _all_numbers(flat):
         return flat, width
     for i, entry in enumerate(values):

@@ -80,10 +80,10 @@ def read_tu(path: str | Path, schema: Schema | None = None) -> Graphs:
         raise ValueError(
             f"{path}: expected one NAME_A.txt (TU's format) or NAME.txt (GIN's), got {', '.join(texts) or 'no .txt'}"
         )
-    return _read_gin_format(f"{path}: {plain[0]}", bytes(texts[plain[0]]), schema)
+    return _read_gin_format(f"{path}: {plain[0]}", texts[plain[0]], schema)
 
 
-def _read_gin_format(place: str, text: bytes, schema: Schema | None) -> Graphs:
+def _read_gin_format(place: str, text: bytes | bytearray, schema: Schema | None) -> Graphs:
     """Number of graphs; for each ``n label``, then for each node ``tag degree neighbours… [attributes…]``."""
     values, counts = parse_numbers(place, text)
     first = np.cumsum(counts) - counts
@@ -155,7 +155,7 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
                 raise ValueError(f"{path}: {file} is missing beside {name}_A.txt")
             return None
         place = f"{path}: {file}"
-        values, counts = parse_numbers(place, bytes(texts[file]).replace(b",", b" "))
+        values, counts = parse_numbers(place, texts[file], comma=True)
         if len(counts) and (counts != counts[0]).any():
             bad = int((counts != counts[0]).argmax())
             raise ValueError(f"{place}, line {bad + 1}: {counts[bad]} numbers, but {counts[0]} in line 1")

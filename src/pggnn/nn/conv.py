@@ -114,7 +114,7 @@ class SequenceConv(MessagePassing):
             structure=None if self.lin_structure is None else self.lin_structure.weight.t(),
         )  # fmt: skip
         if self.numberings > 1:
-            out = out.view(self.numberings, nodes, -1).mean(0)
+            out = out.view(self.numberings, nodes, out.size(1)).mean(0)
         if self.reading.rescale or self.reading.mean:
             out = out * self.reading.scale(plan.degree[:nodes], out.dtype).unsqueeze(-1)
         if self.lin_root is not None and center_x is not None:

@@ -13,7 +13,7 @@ from torch_geometric.typing import OptTensor
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import GraphNorm, RowNorm, counting
-from pggnn.nn.readout import READOUTS, SIDE_BY_SIDE, check_batch, read_out
+from pggnn.nn.readout import READOUTS, SIDE_BY_SIDE, check_batch, check_graphs, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.ops.operator import without_autocast
 from pggnn.plan import Plan, as_plan
@@ -103,12 +103,14 @@ class Network(torch.nn.Module):
         Args:
             x: Node features.
             edge_index: The edges, or the :class:`~pggnn.plan.Plan` built from them, which all layers share.
-            batch: The graph that each node belongs to; one graph by default.
+            batch: The graph that each node belongs to; one graph by default. A number that is negative or not below
+                ``batch_size`` is an error, which on a GPU is looked for only where ``batch_size`` is not given.
             edge_attr: Edge features, if the model was made with ``edge_dim``.
             batch_size: Number of graphs, where it is known: saves a host synchronisation.
             real: Which nodes batch normalisation is to take its statistics from; all by default.
         """
         check_batch(batch, x)
+        check_graphs(batch, batch_size)
         plan = as_plan(edge_index, x.size(0), self.flow)
         states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
         with counting(self, real):

@@ -10,6 +10,8 @@ from pggnn.ops import HAS_TRITON
 READOUTS = ("sum", "mean", "both", "log")
 SIDE_BY_SIDE = ("both", "log")
 """Those that have a sum and a mean of each column."""
+MOST_EMPTY = 2**20
+"""Graphs without a node that a batch vector may imply by a large number."""
 
 
 def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Tensor:
@@ -54,11 +56,33 @@ def hand_out(pooled: Tensor, batch: OptTensor) -> Tensor:
 
 
 def check_batch(batch: OptTensor, x: Tensor) -> None:
-    """Refuses a batch vector that is not one of these nodes. What is in it stays unseen: a GPU would have to wait."""
+    """Refuses a batch vector that is not one of these nodes. :func:`check_graphs` looks at what is in it."""
     if batch is not None and batch.shape != x.shape[:1]:
         raise ValueError(f"batch must have the shape {list(x.shape[:1])} of the nodes, got {list(batch.shape)}")
     if batch is not None and batch.dtype != torch.long:
         raise TypeError(f"batch must be the numbers of graphs as torch.int64, got {batch.dtype}; use .long()")
+
+
+def check_graphs(batch: OptTensor, size: int | None) -> None:
+    """Refuses numbers of graphs that are negative, or not below ``size``.
+
+    On a GPU only where ``size`` is None: the device is then asked for the number of graphs anyway. Not inside
+    ``torch.compile``, whose graph would break.
+    """
+    if batch is None or len(batch) == 0 or torch.compiler.is_compiling():
+        return
+    if batch.device.type != "cpu" and (size is not None or batch.is_meta):
+        return
+    low, high = torch.stack(batch.aminmax()).tolist()
+    if low < 0:
+        raise ValueError(f"batch must number the graphs from 0, got {low}")
+    if size is not None and high >= size:
+        raise ValueError(f"batch has a node of graph {high}, but batch_size={size}: expected 0 to {size - 1}")
+    if size is None and high >= len(batch) + MOST_EMPTY:
+        raise ValueError(
+            f"batch has a node of graph {high}, but there are only {len(batch)} nodes; "
+            "give batch_size if so many graphs have none"
+        )
 
 
 def _has_kernel(x: Tensor) -> bool:

@@ -18,7 +18,7 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.model import Network
-from pggnn.nn.readout import check_batch
+from pggnn.nn.readout import check_batch, check_graphs
 from pggnn.ops import HAS_TRITON
 from pggnn.ops.operator import Gradients, differentiable_once
 from pggnn.orderings import Reading
@@ -267,6 +267,7 @@ class Recorded:
         """Scores each graph or node; arguments as in :class:`~pggnn.nn.model.Network`."""
         network = self.network
         plan = as_plan(edge_index, x.size(0), network.flow)
+        check_graphs(batch, batch_size)
         if batch is not None and batch_size is None:
             batch_size = int(batch.max()) + 1 if len(batch) else 0
         needed = Room.of(plan, 1 if batch_size is None else batch_size)

@@ -113,13 +113,13 @@ def _fold(config: Config, graphs: Graphs, member: Member) -> Parts:
 
 
 def _hold_out(index: Tensor, y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """A tenth of each class, at least one graph of it, set apart."""
+    """A tenth of each class set apart, at least one graph of it, if that leaves one to train on."""
     generator = torch.Generator().manual_seed(seed)
     shuffled = index[torch.randperm(len(index), generator=generator)]
     kept, held = [], []
     for label in y[index].unique():
         group = shuffled[y[shuffled] == label]
-        size = max(1, round(len(group) / 10))
+        size = min(max(1, round(len(group) / 10)), len(group) - 1)
         held.append(group[:size])
         kept.append(group[size:])
     return torch.cat(kept).sort()[0], torch.cat(held).sort()[0]
