@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import NO_MEMORY, add_command, is_gpu_full, loading
+from pggnn.console import NO_MEMORY, Incomplete, add_command, is_gpu_full, loading
 
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
@@ -156,6 +156,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = "{}: {}".format(*system) if system and all(system) else error
         print(f"pggnn: error: {said}", file=sys.stderr)
         return 2
+    except Incomplete as error:
+        print(f"pggnn: error: {error}", file=sys.stderr)
+        return 1
     except RuntimeError as error:
         if not is_gpu_full(str(error)):
             raise

@@ -23,6 +23,10 @@ FULL = (
 its server (MPS) no place for one more."""
 
 
+class Incomplete(Exception):
+    """All that was asked for has been done, but not all of it is good: exit code 1."""
+
+
 def is_gpu_full(said: str) -> bool:
     """Whether an error says so, of PyTorch or Triton: neither need be imported here."""
     return any(text in said for text in FULL)

@@ -34,7 +34,7 @@ class Predictions:
     true: np.ndarray
     """The same of the targets."""
     total: int
-    """How many answers there were; more than are kept in a compact run."""
+    """How many answers there were; more than are kept in a compact run, or than were finite where they are classes."""
     trainings: tuple[str, ...]
     """Names of the trainings; none in files that do not say."""
 
@@ -135,13 +135,15 @@ def _answer(run: Run) -> Predictions:
     epochs, names = tuple(_epoch(run, member) for member in run.logs), _names(run)
     if task.kind == "regression":
         return Predictions(kind, epochs, _shortened(outputs), targets.astype(np.float32), len(targets), names)
+    total, known = len(targets), np.isfinite(outputs).all(1)  # NaN would be the first class, or a no
+    outputs, targets = outputs[known], targets[known]
     if task.kind == "multilabel":
-        return Predictions(kind, epochs, outputs > 0.5, targets > 0.5, len(targets), names)
+        return Predictions(kind, epochs, outputs > 0.5, targets > 0.5, total, names)
     small = np.min_scalar_type(outputs.shape[1])
-    return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small), len(targets), names)
+    return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small), total, names)
 
 
 def _shortened(values: np.ndarray) -> np.ndarray:
-    whole = values.astype(np.float32).view(np.uint32)
+    whole = np.where(np.isfinite(values), values, np.nan).astype(np.float32).view(np.uint32)
     half, mask = np.uint32(1 << BITS - 1), np.uint32(0xFFFFFFFF << BITS & 0xFFFFFFFF)
     return ((whole + half) & mask).view(np.float32)

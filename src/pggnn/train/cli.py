@@ -1,16 +1,16 @@
 """``pggnn train``, ``tune``, ``evaluate`` and ``predict``."""
 
 import argparse
-import json
 import shlex
 import statistics
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pggnn.console import add_sweep, goes_on, loading, until
+from pggnn.console import Incomplete, add_sweep, goes_on, loading, until
 
 FORMS = {".csv": "csv", ".jsonl": "jsonl"}
+EMPTY, MOST_NAMED = "their rows are empty", 20
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
 
 
@@ -70,13 +70,15 @@ def evaluate(args: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from pggnn.files import write_text
+    from pggnn.files import to_json, write_text
 
     with loading():
+        from pggnn.train.predict import NONFINITE
         from pggnn.train.predict import evaluate as measure
+        from pggnn.train.protocol import deviation
 
     found = {member.name: figures for member, figures in measure(args.run, args.data, args.split, args.which)}
-    names = list(next(iter(found.values())))
+    names = [name for name in next(iter(found.values())) if name != NONFINITE]
     part = " of ".join(filter(None, (args.split, args.data))) or "test"
     table = Table(title=f"{args.run}: {args.which} checkpoint on {part}")
     for heading in ("training", *names):
@@ -85,13 +87,15 @@ def evaluate(args: argparse.Namespace) -> None:
         table.add_row(member, *(f"{figures[name]:.4f}" for name in names))
     if len(found) > 1:
         columns = {name: [figures[name] for figures in found.values()] for name in names}
-        spread = (f"{statistics.fmean(column):.4f} ± {statistics.pstdev(column):.4f}" for column in columns.values())
+        spread = (f"{statistics.fmean(column):.4f} ± {deviation(column):.4f}" for column in columns.values())
         table.add_section()
         table.add_row("mean ± std", *spread)
     Console().print(table)
     if args.json is not None:
-        write_text(args.json, json.dumps(found, indent=2) + "\n")
+        write_text(args.json, to_json(found, indent=2) + "\n")
         print(f"Figures: {args.json}")
+    lost = dict.fromkeys(graph for figures in found.values() for graph in figures.get(NONFINITE, ()))
+    _say_nonfinite([*lost], "they count as wrong", args.allow_nonfinite)
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -106,13 +110,15 @@ def predict(args: argparse.Namespace) -> None:
     trained = Trained.load(args.run, args.which)
     rows = answer(trained, trained.read(args.graphs))
     if args.out is None:
-        write(rows, sys.stdout, "csv")
+        _, lost = write(rows, sys.stdout, "csv")
+        _say_nonfinite(lost, EMPTY, args.allow_nonfinite)
         return
     with replacing(args.out) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
-        count = write(rows, file, FORMS[args.out.suffix])
+        count, lost = write(rows, file, FORMS[args.out.suffix])
     networks = len(trained.scorers)
     mean = f", the mean of {networks} networks" if networks > 1 else ""
     print(f"{count} predictions{mean}: {args.out}")
+    _say_nonfinite(lost, EMPTY, args.allow_nonfinite)
 
 
 def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -154,8 +160,24 @@ def _how_to_go_on(folder: Path) -> str:
     return f"{where}; to go on, give the same command with --resume"
 
 
+def _say_nonfinite(graphs: Sequence[str | int], how: str, allowed: bool) -> None:
+    """Names the graphs whose answers are not finite; an error unless that is allowed."""
+    if not graphs:
+        return
+    named = ", ".join(map(str, graphs[:MOST_NAMED])) + ", …" * (len(graphs) > MOST_NAMED)
+    several = len(graphs) > 1
+    said = f"the answers for {len(graphs)} graph{'s' * several} are not finite, {how}: {named}"
+    if not allowed:
+        raise Incomplete(f"{said}; are there huge features? --allow-nonfinite makes this no error")
+    print(f"pggnn: {said}", file=sys.stderr)
+
+
 def _add_run(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("run", type=Path, metavar="RUN", help="folder of a run, or of one training in it")
     sub.add_argument(
         "--which", choices=("best", "last"), default="best", help="checkpoint to use (default: %(default)s)"
     )
+    sub.add_argument(
+        "--allow-nonfinite", action="store_true",
+        help="exit code 0 even if answers are NaN or infinite; they are named all the same (default: 1)",
+    )  # fmt: skip

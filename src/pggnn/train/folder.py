@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 import torch_geometric
 
 import pggnn
 from pggnn.data.graphs import Graphs
-from pggnn.files import read_json, unfinished, write_text
+from pggnn.files import read_json, to_json, unfinished, write_text
 from pggnn.train import log, protocol
 from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.options import load
@@ -97,6 +97,13 @@ def discard_unbegun(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
+class Digest(TypedDict):
+    """By what the graphs of a run are known again."""
+
+    graphs: int
+    sha256: str
+
+
 def describe_graphs(config: Config, graphs: Graphs) -> dict[str, Any]:
     """By what the graphs of a run are known again. Walks are computed, and not the same to the last bit everywhere."""
     return {"graphs": len(graphs), "sha256": graphs.fingerprint(*(["node.x"] if config.data.walks else []))}
@@ -104,7 +111,7 @@ def describe_graphs(config: Config, graphs: Graphs) -> dict[str, Any]:
 
 def check_same(config: Config, graphs: Graphs) -> None:
     """Refuses other graphs than those that a run was trained on: which of them train and which test would change."""
-    known = read_json(config.folder / GRAPHS)
+    known = read_json(config.folder / GRAPHS, Digest)
     if known is not None and known != (now := describe_graphs(config, graphs)):
         raise ValueError(
             f"{config.data.name} has other graphs than those that {config.folder} was trained on, {known['graphs']} "
@@ -180,5 +187,5 @@ def conclude(config: Config, write: bool = True) -> Summary:
     """The figures of a run whose trainings have all ended, also as a file in its folder."""
     summary = protocol.summarise(config, config.folder)
     if write:
-        write_text(config.folder / SUMMARY, json.dumps(asdict(summary), indent=2) + "\n")
+        write_text(config.folder / SUMMARY, to_json(asdict(summary), indent=2) + "\n")
     return summary

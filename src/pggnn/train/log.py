@@ -3,15 +3,28 @@
 import json
 import lzma
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
-from pggnn.files import replacing, write_text
+from pggnn.files import parse_json, replacing, to_json, write_text
 
 FILE, COMPACT = "log.jsonl", "log.jsonl.xz"
 EXACT = ("epoch", "val", "test")
 """What figures are made from; of all else a compact log has :data:`DIGITS` digits."""
 DIGITS = 5
+MOST_BYTES = 2**26
+"""The longest log that is read: half a million epochs."""
 Record = dict[str, Any]
+
+
+class Expected(TypedDict):
+    """What each record has."""
+
+    epoch: int
+    lr: float
+    loss: float
+    seconds: float
+    val: NotRequired[float]
+    test: NotRequired[float]
 
 
 class Log:
@@ -55,14 +68,11 @@ class Log:
 
 def read(folder: Path) -> list[Record]:
     """The records of a training so far, from its log or its compact one, without a last line that was cut off."""
-    path = folder / FILE
-    records: list[Record] = []
-    for line in (path.read_text(encoding="utf-8") if path.exists() else _unpack(folder / COMPACT)).splitlines():
-        try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return records
+    path = folder / FILE if (folder / FILE).exists() else folder / COMPACT
+    *lines, last = _content(path).rstrip(b"\0").split(b"\n")
+    if not last.startswith(b"{") or last.endswith(b"}"):  # else it was cut off
+        lines += [last] if last else []
+    return [_parse(line, path, number) for number, line in enumerate(lines, start=1)]
 
 
 def pack(records: list[Record], folder: Path) -> None:
@@ -72,11 +82,31 @@ def pack(records: list[Record], folder: Path) -> None:
         file.write_bytes(lzma.compress("".join(lines).encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
-def _unpack(path: Path) -> str:
+def _content(path: Path) -> bytes:
+    """The lines of a log, of at most :data:`MOST_BYTES`, whatever their file says."""
+    if not path.exists():
+        return b""
     try:
-        return lzma.decompress(path.read_bytes()).decode() if path.exists() else ""
-    except (lzma.LZMAError, ValueError) as error:
+        with lzma.open(path) if path.name == COMPACT else open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (lzma.LZMAError, EOFError) as error:
         raise ValueError(f"{path} is damaged ({error}): fetch it again") from None
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{path} has more than {MOST_BYTES >> 20} MiB, too much for a log")
+    return content
+
+
+def _parse(line: bytes, path: Path, number: int) -> Record:
+    """The record of a line. Good ones, of which there may be a million, are known at a glance."""
+    try:
+        record: Record = json.loads(line)
+        figures = record["lr"], record["loss"], record["seconds"], record.get("val", 0.0), record.get("test", 0.0)
+        if type(record["epoch"]) is int and set(map(type, figures)) == {float}:
+            return record
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    record = parse_json(line, Expected, f"{path}, line {number}")
+    return record
 
 
 def _rounded(value: Any) -> Any:
@@ -84,4 +114,4 @@ def _rounded(value: Any) -> Any:
 
 
 def _line(record: Record) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"
+    return to_json(record) + "\n"

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from pggnn.train.log import Record
+from pggnn.train.task import NONFINITE
 
 REFRESH = 0.5
 """Seconds between two looks at the loss, which on a GPU has to be waited for."""
@@ -66,7 +67,7 @@ class Bar:
     def epoch(self, record: Record) -> None:
         """After each epoch."""
         self.done = record["epoch"]
-        figures = ", ".join(f"{part} {record[part]:.4f}" for part in self._bars.parts if part in record)
+        figures = ", ".join(_figure(part, record) for part in self._bars.parts if part in record)
         self._tail = " ".join(filter(None, (self._bars.metric, figures, f"lr {record['lr']:.2g}")))
         said = f"loss {record['loss']:.4g} {self._tail}"
         self._bars._progress.update(self._task, completed=self.done, said=said)
@@ -77,6 +78,11 @@ class Bar:
     def finish(self) -> None:
         """The training has ended, perhaps before its last epoch."""
         self._bars._progress.update(self._task, total=max(self.done, 1), completed=max(self.done, 1))
+
+
+def _figure(part: str, record: Record) -> str:
+    lost = record.get(f"{part} {NONFINITE}")
+    return f"{part} {record[part]:.4f}" + (f" ({lost} answers not finite)" if lost else "")
 
 
 class Silence:
