@@ -6,14 +6,16 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 MOST_BYTES = 16 * 2**20
 """The largest JSON that is read: Python's lists and objects take thirty times as much memory."""
+DEEPEST = 20
+"""Levels of lists and mappings in a YAML file."""
 LARGEST = {int: 2**63, float: sys.float_info.max}
 WORDS = {
     dict: "an object {…}", list: "a list […]", tuple: "a list […]", str: "text", bool: "true or false",
@@ -44,25 +46,29 @@ def write_text(path: str | Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
 
 
+def read_bytes(path: Path, most: int = MOST_BYTES, open: Callable[..., IO[Any]] = open) -> bytes:
+    """What a file holds once it is unpacked, if need be by another ``open``; refused where it is more than ``most``."""
+    with open(path, "rb") as file:
+        content: bytes = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{path} has more than {most:,} bytes, which is too much for such a file")
+    return content
+
+
 def read_json(path: Path, kind: Any = Any) -> Any:
     """What a JSON file holds, checked as by :func:`parse_json`, or None where there is none."""
-    if not path.exists():
-        return None
-    with open(path, "rb") as file:
-        return parse_json(file.read(MOST_BYTES + 1), kind, path)
+    return parse_json(read_bytes(path), kind, path) if path.exists() else None
 
 
 def parse_json(text: str | bytes, kind: Any, place: Any) -> Any:
     """The value that a JSON text holds, if it is of this kind; otherwise a ``ValueError`` of one line.
 
     Args:
-        text: The text, of at most :data:`MOST_BYTES`.
+        text: The text.
         kind: A type or annotation such as ``dict[str, int | None]``. Of a dataclass an instance is returned; of a
             ``TypedDict`` further keys are allowed. Null where a number is expected is NaN, which JSON has no word for.
         place: Where the text comes from.
     """
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"{place} has more than {MOST_BYTES >> 20} MiB, too much for what pggnn writes there")
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -125,6 +131,23 @@ def _fits(value: Any, kind: Any) -> bool:
 def _shown(value: Any) -> str:
     text = repr(value) if isinstance(value, (str, int, float)) else WORDS[type(value)]
     return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+def check_yaml(text: str, place: Any) -> None:
+    """Refuses YAML that is nested deeper than :data:`DEEPEST`, or has aliases in it, of which a few make a value that
+    contains itself or fills the memory. What else is wrong, its reader says."""
+    import yaml
+
+    depth = 0
+    try:
+        for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise ValueError(f"{place} is nested deeper than {DEEPEST} levels, which no option is")
+            if isinstance(event, yaml.AliasEvent) and depth:
+                raise ValueError(f"{place} has the alias *{event.anchor}: write the value itself there")
+    except yaml.YAMLError:
+        pass
 
 
 def to_json(value: Any, indent: int | None = None) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pggnn.console import NO_MEMORY, is_gpu_full
 from pggnn.data.archives import read_npz
+from pggnn.data.schema import Schema
 from pggnn.files import replacing
 from pggnn.report.runs import Run
 from pggnn.train.protocol import Member
@@ -42,11 +43,32 @@ class Predictions:
     def load(cls, path: Path) -> "Predictions":
         """Those of the file."""
         arrays = read_npz(path)
-        if {"kind", "epochs", "predicted", "true"} - arrays.keys():
+        kinds = {"kind": "U0", "epochs": "iu1", "predicted": "biuf12", "true": "biuf12"}
+        kinds |= {key: kind for key, kind in (("total", "iu0"), ("trainings", "Uf1")) if key in arrays}
+        found = {key: arrays[key] for key in kinds if key in arrays}
+        if (
+            found.keys() != kinds.keys()
+            or any(one.dtype.kind not in kinds[key] or str(one.ndim) not in kinds[key] for key, one in found.items())
+            or found["predicted"].shape != found["true"].shape
+            or found["predicted"].ndim != 1 + (found["predicted"].dtype.kind in "bf")
+            or int(arrays.get("total", len(found["true"]))) < len(found["true"])
+        ):
             raise ValueError(f"{path} does not hold predictions: delete it, and it is made anew")
         total = int(arrays.get("total", len(arrays["true"])))
         epochs, trainings = (tuple(arrays[key].tolist()) if key in arrays else () for key in ("epochs", "trainings"))
         return cls(str(arrays["kind"]), epochs, arrays["predicted"], arrays["true"], total, trainings)
+
+    def fits(self, schema: Schema | None) -> bool:
+        """Whether all classes are those of a schema, if it is known."""
+        return (
+            schema is None
+            or self.predicted.ndim > 1
+            or not len(self.true)
+            or bool(
+                min(self.predicted.min(), self.true.min()) >= 0
+                and max(self.predicted.max(), self.true.max()) < len(schema.classes)
+            )
+        )
 
     def save(self, path: Path) -> None:
         """Writes the file."""
@@ -76,9 +98,9 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
     if path.exists():
         try:
             kept = Predictions.load(path)
-            if kept.epochs == expected and kept.trainings in (trainings, ()):
+            if kept.epochs == expected and kept.trainings in (trainings, ()) and kept.fits(run.schema):
                 return kept, ""
-            reason = f"{FILE} belongs to other epochs or trainings of this run"
+            reason = f"{FILE} belongs to other epochs, trainings or classes of this run"
         except ValueError as error:
             reason = str(error)
     if not compute:
@@ -144,6 +166,6 @@ def _answer(run: Run) -> Predictions:
 
 
 def _shortened(values: np.ndarray) -> np.ndarray:
-    whole = np.where(np.isfinite(values), values, np.nan).astype(np.float32).view(np.uint32)
+    whole = values.astype(np.float32).view(np.uint32)
     half, mask = np.uint32(1 << BITS - 1), np.uint32(0xFFFFFFFF << BITS & 0xFFFFFFFF)
-    return ((whole + half) & mask).view(np.float32)
+    return np.where(np.isfinite(values), ((whole + half) & mask).view(np.float32), values).astype(np.float32)

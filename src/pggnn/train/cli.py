@@ -73,9 +73,9 @@ def evaluate(args: argparse.Namespace) -> None:
     from pggnn.files import to_json, write_text
 
     with loading():
-        from pggnn.train.predict import NONFINITE
         from pggnn.train.predict import evaluate as measure
         from pggnn.train.protocol import deviation
+        from pggnn.train.task import NONFINITE
 
     found = {member.name: figures for member, figures in measure(args.run, args.data, args.split, args.which)}
     names = [name for name in next(iter(found.values())) if name != NONFINITE]

@@ -5,7 +5,7 @@ import lzma
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from pggnn.files import parse_json, replacing, to_json, write_text
+from pggnn.files import parse_json, read_bytes, replacing, to_json, write_text
 
 FILE, COMPACT = "log.jsonl", "log.jsonl.xz"
 EXACT = ("epoch", "val", "test")
@@ -87,13 +87,9 @@ def _content(path: Path) -> bytes:
     if not path.exists():
         return b""
     try:
-        with lzma.open(path) if path.name == COMPACT else open(path, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
+        return read_bytes(path, MOST_BYTES, lzma.open if path.name == COMPACT else open)
     except (lzma.LZMAError, EOFError) as error:
         raise ValueError(f"{path} is damaged ({error}): fetch it again") from None
-    if len(content) > MOST_BYTES:
-        raise ValueError(f"{path} has more than {MOST_BYTES >> 20} MiB, too much for a log")
-    return content
 
 
 def _parse(line: bytes, path: Path, number: int) -> Record:

@@ -115,16 +115,16 @@ class Training:
     def resume(self, path: Path) -> None:
         """Goes on from a checkpoint."""
         loaded = Checkpoint.load(path)
+        state = checkpoint.progress(loaded.state, path)
         checkpoint.load_weights(self.network, loaded.weights, path)
         if self.average is not None:
             checkpoint.load_weights(self.average, loaded.average, path)
-        for group in loaded.optimizer["param_groups"]:  # may be of a training on another device
-            group["capturable"] = self.adam.defaults["capturable"]
-        self.optimizer.load_state_dict(loaded.optimizer)
-        self.schedule.load_state_dict(loaded.state.pop("schedule"))
-        if scaler := loaded.state.pop("scaler", None):
-            self._precision.load_state_dict(scaler)
-        self.state = loaded.state
+        checkpoint.load_optimizer(self.optimizer, loaded.optimizer, path)
+        self.schedule.load_state_dict(checkpoint.known(state.pop("schedule"), self.schedule.state_dict(), path))
+        if scaler := state.pop("scaler", None):
+            own = self._precision.state_dict()
+            self._precision.load_state_dict(own | checkpoint.known(scaler, own, path))
+        self.state = state
 
     def run(self, watch: Watch) -> dict[str, Any]:
         """Trains to the end; returns what came out."""
