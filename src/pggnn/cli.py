@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import NO_MEMORY, Incomplete, add_command, is_gpu_full, loading
+from pggnn.console import NO_MEMORY, RAM_FULL, Incomplete, add_command, is_gpu_full, loading
 
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
@@ -159,10 +159,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Incomplete as error:
         print(f"pggnn: error: {error}", file=sys.stderr)
         return 1
-    except RuntimeError as error:
-        if not is_gpu_full(str(error)):
+    except (RuntimeError, MemoryError) as error:
+        refused = isinstance(error, MemoryError) or RAM_FULL in str(error)
+        if not refused and not is_gpu_full(str(error)):
             raise
-        print(f"pggnn: error: {NO_MEMORY}", file=sys.stderr)
+        said = "there is too little memory for this: choose smaller options" if refused else NO_MEMORY
+        print(f"pggnn: error: {said}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         extra = "lab" if error.name in LAB_MODULES else "train"

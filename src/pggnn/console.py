@@ -27,6 +27,10 @@ class Incomplete(Exception):
     """All that was asked for has been done, but not all of it is good: exit code 1."""
 
 
+RAM_FULL = "DefaultCPUAllocator: "
+"""What PyTorch says where the system refuses memory."""
+
+
 def is_gpu_full(said: str) -> bool:
     """Whether an error says so, of PyTorch or Triton: neither need be imported here."""
     return any(text in said for text in FULL)

@@ -20,7 +20,7 @@ from pggnn.train import authors, checkpoint, log, protocol
 from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
 from pggnn.train.folder import claimed, clear, conclude, locked, missing, prepare, uses_gpu
-from pggnn.train.models import build
+from pggnn.train.models import COPIES, build
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
 from pggnn.train.task import Task
@@ -80,7 +80,7 @@ def check(config: Config, graphs: Graphs) -> None:
     if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     protocol.parts(config, graphs, protocol.members(config)[0])
-    build(config.model, graphs.schema)
+    build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
     if config.protocol.random == "authors":
         authors.check(config)
     if config.model.relabellings > 0:
