@@ -29,7 +29,7 @@ def whole(tmp_path_factory):
     """A run of a second, on 20 graphs."""
     folder = tmp_path_factory.mktemp("whole")
     graphs = folder / "graphs.jsonl"
-    lines = [{"num_nodes": 3, "edges": [[0, 1], [1, 2]] + [[2, 0]] * (i % 2), "y": i % 2} for i in range(6)]
+    lines = [{"num_nodes": 3, "edges": [[0, 1], [1, 2]] + [[2, 0]] * (i % 2), "y": i % 2} for i in range(20)]
     graphs.write_text("".join(json.dumps(line) + "\n" for line in lines))
     small = ["--model.hidden", "4", "--model.layers", "1", "--model.rnn_layers", "1", "--optim.average", "0.5"]
     small += ["--optim.epochs", "2", "--run.jobs", "1", "--run.tensorboard", "false", "--run.device", "cpu"]
