@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import NO_MEMORY, RAM_FULL, Incomplete, add_command, is_gpu_full, loading
+from pggnn.console import NO_MEMORY, RAM_FULL, Incomplete, add_command, is_gpu_full, loading, terminable
 
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes after Control-C and after SIGTERM, as shells have them."""
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
 LAB_MODULES = ("igraph", "networkx", "skimage", "sklearn")
@@ -134,7 +136,13 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; errors that a user can mend are one line on standard error."""
-    argv = sys.argv[1:] if argv is None else argv
+    with terminable() as terminated:
+        code = run(sys.argv[1:] if argv is None else argv)
+    return TERMINATED if code == INTERRUPTED and terminated else code
+
+
+def run(argv: Sequence[str]) -> int:
+    """:func:`main`, but for signals; returns the exit code."""
     try:
         if argv[:1] == ["train"]:
             from pggnn.train.cli import train
@@ -172,5 +180,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as interrupt:
         print(": ".join(["pggnn: interrupted", *map(str, interrupt.args)]), file=sys.stderr)
-        return 130
+        return INTERRUPTED
     return 0

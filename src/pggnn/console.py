@@ -2,8 +2,11 @@
 
 import argparse
 import math
+import os
+import signal
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -90,8 +93,35 @@ def until(args: argparse.Namespace) -> float:
 
 
 @contextmanager
+def terminable() -> Iterator[list[int]]:
+    """SIGTERM does what Control-C does; gives a list that it is then in. Where ``torchrun`` has started this process,
+    which may wait for others that have ended, and outside of the main thread all stays as it is."""
+    received: list[int] = []
+    here = os.getpid()
+
+    def interrupt(number: int, _: object) -> None:
+        if os.getpid() != here:  # a process that was forked from this one ends as ever
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        received.append(number)
+        raise KeyboardInterrupt
+
+    if "TORCHELASTIC_RUN_ID" in os.environ or threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    if before == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        if before == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def goes_on() -> Iterator[None]:
-    """Control-C says how to go on with a sweep."""
+    """Control-C, or SIGTERM, says how to go on with a sweep."""
     try:
         yield
     except KeyboardInterrupt:

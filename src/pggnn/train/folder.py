@@ -6,7 +6,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypedDict
@@ -39,6 +39,7 @@ def claimed(folder: Path, wanted: bool = True) -> Iterator[None]:
     """Keeps other processes from beginning or changing the run in a folder, and leaves none that nothing came into."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: choose another folder by --run.out")
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -50,8 +51,9 @@ def claimed(folder: Path, wanted: bool = True) -> Iterator[None]:
         finally:
             if wanted and not (folder / FILE).exists():
                 (folder / LOCK).unlink(missing_ok=True)
-                if not any(folder.iterdir()):
-                    folder.rmdir()
+                with suppress(OSError):  # it is not empty
+                    for one in (folder, *made[1:]):
+                        one.rmdir()
 
 
 def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:

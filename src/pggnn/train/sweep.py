@@ -55,13 +55,19 @@ def train_missing(
         tested: Whether test figures are shown meanwhile.
     """
     known: dict[str, Graphs] = {}
-    with ExitStack() as held:
-        for config in configs.values():
-            if is_done(config):
-                continue
-            data = json.dumps([config.data.name, config.data.options, config.data.walks])
+    undone: list[tuple[Config, Graphs]] = []
+    for (row, column), config in configs.items():  # all of them, before there is a folder of the first
+        if is_done(config):
+            continue
+        data = json.dumps([config.data.name, config.data.options, config.data.walks])
+        try:
             graphs = known[data] = known.get(data) or load_graphs(config)
             check(config, graphs)
+        except ValueError as error:
+            raise ValueError(f"{row} on {column}: {error}") from None
+        undone.append((config, graphs))
+    with ExitStack() as held:
+        for config, graphs in undone:
             held.enter_context(claimed(config.folder))
             prepare(config, graphs, "last" if (config.folder / FILE).exists() else None)
             held.callback(discard_unbegun, config.folder)
