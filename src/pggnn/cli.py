@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import NO_MEMORY, RAM_FULL, Incomplete, add_command, is_gpu_full, loading, terminable
+from pggnn.console import NO_MEMORY, RAM_FULL, Incomplete, add_command, is_gpu_full, loading, say, terminable, visible
 
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes after Control-C and after SIGTERM, as shells have them."""
@@ -59,7 +59,7 @@ def groups(args: argparse.Namespace) -> None:
     if args.figure is not None:
         from pggnn.report.figures import draw_group
 
-        print(f"\nFigure: {draw_group(n, args.figure)}")
+        say(f"\nFigure: {draw_group(n, args.figure)}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -152,7 +152,7 @@ def run(argv: Sequence[str]) -> int:
             made = parser()
             args, options = made.parse_known_args(argv)
             if options and not getattr(args, "takes_options", False):
-                made.error(f"unrecognized arguments: {' '.join(options)}")
+                made.error(visible(f"unrecognized arguments: {' '.join(options)}"))
             args.options = options
             args.function(args)
         sys.stdout.flush()
@@ -162,23 +162,23 @@ def run(argv: Sequence[str]) -> int:
     except (ValueError, OSError) as error:
         system = isinstance(error, OSError) and (error.filename, error.strerror)
         said = "{}: {}".format(*system) if system and all(system) else error
-        print(f"pggnn: error: {said}", file=sys.stderr)
+        say(f"pggnn: error: {said}", sys.stderr)
         return 2
     except Incomplete as error:
-        print(f"pggnn: error: {error}", file=sys.stderr)
+        say(f"pggnn: error: {error}", sys.stderr)
         return 1
     except (RuntimeError, MemoryError) as error:
         refused = isinstance(error, MemoryError) or RAM_FULL in str(error)
         if not refused and not is_gpu_full(str(error)):
             raise
         said = "there is too little memory for this: choose smaller options" if refused else NO_MEMORY
-        print(f"pggnn: error: {said}", file=sys.stderr)
+        say(f"pggnn: error: {said}", sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         extra = "lab" if error.name in LAB_MODULES else "train"
-        print(f"pggnn: error: {error.name} is missing; install it with: pip install 'pggnn[{extra}]'", file=sys.stderr)
+        say(f"pggnn: error: {error.name} is missing; install it with: pip install 'pggnn[{extra}]'", sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
-        print(": ".join(["pggnn: interrupted", *map(str, interrupt.args)]), file=sys.stderr)
+        say(": ".join(["pggnn: interrupted", *map(str, interrupt.args)]), sys.stderr)
         return INTERRUPTED
     return 0

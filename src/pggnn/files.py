@@ -12,10 +12,14 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+from pggnn.console import visible
+
 MOST_BYTES = 16 * 2**20
 """The largest JSON that is read: Python's lists and objects take thirty times as much memory."""
 DEEPEST = 20
 """Levels of lists and mappings in a YAML file."""
+FORMULA = re.compile("[=+@＝＋－＠-]")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 LARGEST = {int: 2**63, float: sys.float_info.max}
 WORDS = {
     dict: "an object {…}", list: "a list […]", tuple: "a list […]", str: "text", bool: "true or false",
@@ -164,6 +168,15 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell of a CSV file. Text that a spreadsheet would compute has an apostrophe before it, as spreadsheets write
+    text themselves; control characters and ends of lines are escaped."""
+    if not isinstance(value, str):
+        return value
+    text = visible(value).replace("\n", "\\n")
+    return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
 def unfinished(folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from pggnn.console import loading
+from pggnn.console import loading, say
 
 
 def report(args: argparse.Namespace) -> None:
@@ -20,8 +20,8 @@ def report(args: argparse.Namespace) -> None:
     folders = [folder for runs in found for folder in runs]
     write_page = write if all(runs == [folder] for runs, folder in zip(found, args.run, strict=True)) else write_table
     for sentence in write_page(folders, out, args.predictions):
-        print(sentence)
-    print(f"Page: {out}")
+        say(sentence)
+    say(f"Page: {out}")
 
 
 def pack(args: argparse.Namespace) -> None:
@@ -30,11 +30,11 @@ def pack(args: argparse.Namespace) -> None:
 
     packed, lacks = write(args.source, args.out, args.unfinished, args.predictions)
     for sentence in lacks:
-        print(sentence)
+        say(sentence)
     size = sum(file.stat().st_size for folder in packed for file in folder.rglob("*") if file.is_file())
     trainings = sum(1 for folder in packed for _ in folder.rglob("log.jsonl.xz"))
-    print(f"{len(packed)} run{'s' * (len(packed) > 1)} with {trainings} trainings, {size / 1e6:.2f} MB: {args.out}")
-    print(f"A page about {'them' if len(packed) > 1 else 'it'}: pggnn report {shlex.quote(str(args.out))}")
+    say(f"{len(packed)} run{'s' * (len(packed) > 1)} with {trainings} trainings, {size / 1e6:.2f} MB: {args.out}")
+    say(f"A page about {'them' if len(packed) > 1 else 'it'}: pggnn report {shlex.quote(str(args.out))}")
 
 
 def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from pggnn.console import tell
 from pggnn.files import to_json, write_text
 from pggnn.train import log, protocol
 from pggnn.train.choice import Key, Options, choose, slug
@@ -119,7 +120,7 @@ def rank(
     except Failed as error:  # of some candidates; the others are ranked
         if all(missing(config) for config in configs.values()):
             raise
-        console.print(f"{title}: {error}; left out of the table", soft_wrap=True, highlight=False)
+        tell(console, f"{title}: {error}; left out of the table")
     configs |= {key: load(folder) for key, folder in folders.items() if key not in configs and folder.exists()}
     done = [measure(key, searches[key[1]], config) for key, config in configs.items() if not missing(config)]
     return sorted(done, key=lambda one: (list(searches).index(one.data), one.loss))

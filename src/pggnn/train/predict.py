@@ -16,7 +16,7 @@ from pggnn.data.dataset import GraphDataset
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
 from pggnn.data.storage import Storage, fitting
-from pggnn.files import read_json, to_json
+from pggnn.files import csv_cell, read_json, to_json
 from pggnn.train import protocol
 from pggnn.train.checkpoint import Checkpoint, load_weights
 from pggnn.train.config import FILE, Config
@@ -189,9 +189,9 @@ def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int,
             file.write(to_json(row) + "\n")
             continue
         if writer is None:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(row)
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(map(csv_cell, row))
+        writer.writerow(map(csv_cell, row.values()))
     return count, [*lost]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from rich.console import Console
 
-from pggnn.console import is_gpu_full
+from pggnn.console import is_gpu_full, tell
 from pggnn.data import catalogue
 from pggnn.data.graphs import Graphs
 from pggnn.data.storage import Storage, fitting
@@ -238,7 +238,7 @@ def train_side_by_side(
                         failed.append(f"{folder}: {said}")
                         said += "; the others go on"
                     if waiting or running:
-                        bars.console.print(f"{folder}: {said}", soft_wrap=True, highlight=False)
+                        tell(bars.console, f"{folder}: {said}")
     finally:
         workers.close()
     if failed:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from rich.console import Console
 
+from pggnn.console import tell
 from pggnn.data.graphs import Graphs
 from pggnn.train import log
 from pggnn.train.choice import Key, Options
@@ -78,7 +79,7 @@ def train_missing(
             train_side_by_side(todo, jobs, "last", bars, until)
     left = _missing(configs)
     if left:
-        console.print(describe(name, configs, left, jobs), soft_wrap=True, highlight=False)
+        tell(console, describe(name, configs, left, jobs))
     return left
 
 
