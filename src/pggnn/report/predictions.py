@@ -100,7 +100,7 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
             kept = Predictions.load(path)
             if kept.epochs == expected and kept.trainings in (trainings, ()) and kept.fits(run.schema):
                 return kept, ""
-            reason = f"{FILE} belongs to other epochs, trainings or classes of this run"
+            reason = f"{FILE} belongs to other epochs or trainings of this run"
         except ValueError as error:
             reason = str(error)
     if not compute:
