@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import NO_MEMORY, add_command, is_gpu_full, loading
+from pggnn.console import NO_MEMORY, RAM_FULL, Incomplete, add_command, is_gpu_full, loading, say, terminable, visible
 
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes after Control-C and after SIGTERM, as shells have them."""
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
 LAB_MODULES = ("igraph", "networkx", "skimage", "sklearn")
@@ -57,7 +59,7 @@ def groups(args: argparse.Namespace) -> None:
     if args.figure is not None:
         from pggnn.report.figures import draw_group
 
-        print(f"\nFigure: {draw_group(n, args.figure)}")
+        say(f"\nFigure: {draw_group(n, args.figure)}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -126,7 +128,13 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; errors that a user can mend are one line on standard error."""
-    argv = sys.argv[1:] if argv is None else argv
+    with terminable() as terminated:
+        code = run(sys.argv[1:] if argv is None else argv)
+    return TERMINATED if code == INTERRUPTED and terminated else code
+
+
+def run(argv: Sequence[str]) -> int:
+    """:func:`main`, but for signals; returns the exit code."""
     try:
         if argv[:1] == ["train"]:
             from pggnn.train.cli import train
@@ -136,7 +144,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             made = parser()
             args, options = made.parse_known_args(argv)
             if options and not getattr(args, "takes_options", False):
-                made.error(f"unrecognized arguments: {' '.join(options)}")
+                made.error(visible(f"unrecognized arguments: {' '.join(options)}"))
             args.options = options
             args.function(args)
         sys.stdout.flush()
@@ -146,18 +154,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         system = isinstance(error, OSError) and (error.filename, error.strerror)
         said = "{}: {}".format(*system) if system and all(system) else error
-        print(f"pggnn: error: {said}", file=sys.stderr)
+        say(f"pggnn: error: {said}", sys.stderr)
         return 2
-    except RuntimeError as error:
-        if not is_gpu_full(str(error)):
+    except Incomplete as error:
+        say(f"pggnn: error: {error}", sys.stderr)
+        return 1
+    except (RuntimeError, MemoryError) as error:
+        refused = isinstance(error, MemoryError) or RAM_FULL in str(error)
+        if not refused and not is_gpu_full(str(error)):
             raise
-        print(f"pggnn: error: {NO_MEMORY}", file=sys.stderr)
+        said = "there is too little memory for this: choose smaller options" if refused else NO_MEMORY
+        say(f"pggnn: error: {said}", sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         extra = "lab" if error.name in LAB_MODULES else "train"
-        print(f"pggnn: error: {error.name} is missing; install it with: pip install 'pggnn[{extra}]'", file=sys.stderr)
+        say(f"pggnn: error: {error.name} is missing; install it with: pip install 'pggnn[{extra}]'", sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
-        print(": ".join(["pggnn: interrupted", *map(str, interrupt.args)]), file=sys.stderr)
-        return 130
+        say(": ".join(["pggnn: interrupted", *map(str, interrupt.args)]), sys.stderr)
+        return INTERRUPTED
     return 0

@@ -2,13 +2,20 @@
 
 import argparse
 import math
+import os
+import re
+import signal
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Command = Callable[[argparse.Namespace], None]
 NO_MEMORY = (
@@ -21,6 +28,34 @@ FULL = (
 )  # fmt: skip
 """What is said where a GPU has too little memory, be it for tensors, the process itself, Triton's kernels or cuBLAS, or
 its server (MPS) no place for one more."""
+
+
+_CONTROL = re.compile("[\0-\t\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What moves a terminal's cursor, changes its colours or the direction of writing, or cannot be encoded; not the end of
+a line."""
+
+
+def visible(text: object) -> str:
+    """A text that may hold names from files, with escapes such as ``\\x1b`` for control characters."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
+
+def say(text: object, file: TextIO | None = None) -> None:
+    """Prints a text, made :func:`visible`."""
+    print(visible(text), file=file or sys.stdout, flush=True)
+
+
+def tell(console: "Console", text: str) -> None:
+    """The same beside progress bars; brackets in it are no markup."""
+    console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
+
+
+class Incomplete(Exception):
+    """All that was asked for has been done, but not all of it is good: exit code 1."""
+
+
+RAM_FULL = "DefaultCPUAllocator: "
+"""What PyTorch says where the system refuses memory."""
 
 
 def is_gpu_full(said: str) -> bool:
@@ -82,8 +117,35 @@ def until(args: argparse.Namespace) -> float:
 
 
 @contextmanager
+def terminable() -> Iterator[list[int]]:
+    """SIGTERM does what Control-C does; gives a list that it is then in. Where ``torchrun`` has started this process,
+    which may wait for others that have ended, and outside of the main thread all stays as it is."""
+    received: list[int] = []
+    here = os.getpid()
+
+    def interrupt(number: int, _: object) -> None:
+        if os.getpid() != here:  # a process that was forked from this one ends as ever
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        received.append(number)
+        raise KeyboardInterrupt
+
+    if "TORCHELASTIC_RUN_ID" in os.environ or threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    if before == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        if before == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def goes_on() -> Iterator[None]:
-    """Control-C says how to go on with a sweep."""
+    """Control-C, or SIGTERM, says how to go on with a sweep."""
     try:
         yield
     except KeyboardInterrupt:
@@ -109,6 +171,7 @@ def add_out(sub: argparse.ArgumentParser, default: str) -> None:
 
 def print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:
     """Prints rows of cells in columns two spaces apart; those numbered in ``right`` end at their right."""
+    rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         cells = [

@@ -5,11 +5,13 @@ import pytest
 import torch
 
 from pggnn import PGGNN
+from pggnn.cli import main
 from pggnn.data.counting import Counting
 from pggnn.data.graphs import Graphs
 from pggnn.data.storage import Storage
 from pggnn.train import authors
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, ProtocolConfig
+from pggnn.train.folder import claimed
 
 
 @pytest.mark.parametrize("level", ["graph", "node"])
@@ -57,3 +59,24 @@ def test_what_the_scripts_do_not_have_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             authors.check(changed)
+
+
+def test_all_cells_of_a_table_are_checked_before_the_first_is_claimed(classes, tmp_path, capsys):
+    """The second candidate is what their scripts do not have; nothing of the first is left."""
+    options = ["--data.name", str(classes), "--model.init", "torch", "--optim.sampling", "draws"]
+    options += ["--protocol.random", "authors", "--protocol.kind", "random", "--run.device", "cpu"]
+    out = tmp_path / "new" / "runs"
+    assert main(["tune", *options, "--only", "as given", "committee", "--jobs", "1", "--out", str(out)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("pggnn: error: committee on classes.jsonl: protocol.random authors needs model.committee 1")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_claim_that_comes_to_nothing_leaves_no_folders(tmp_path):
+    (tmp_path / "old").mkdir()
+    with claimed(tmp_path / "old" / "a" / "b" / "run"):
+        pass
+    assert [*tmp_path.iterdir()] == [tmp_path / "old"] and not [*(tmp_path / "old").iterdir()]
+    with claimed(tmp_path / "old" / "a" / "run"):
+        (tmp_path / "old" / "a" / "mine").touch()
+    assert [*(tmp_path / "old" / "a").iterdir()] == [tmp_path / "old" / "a" / "mine"]

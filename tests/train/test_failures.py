@@ -304,46 +304,6 @@ def test_what_was_not_a_number_is_worse_than_any():
     assert task.better(1.0, math.nan) and not task.better(math.nan, 1.0)
 
 
-def test_control_c_names_the_checkpoint_and_how_to_go_on(small, fit, fork, assert_same, tmp_path):
-    alone, stopped = small("alone", optim_epochs=4), small("stopped", optim_epochs=4)
-    save(stopped, tmp_path)
-    read, write = os.pipe()
-    child = fork()
-    if child == 0:
-        try:
-            os.dup2(write, 2)
-            sys.stderr = os.fdopen(2, "w", buffering=1)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            _interrupt_after_two_epochs()
-            os._exit(main(["train", "--config", str(tmp_path / "config.yaml")]))
-        finally:
-            os._exit(99)
-    os.close(write)
-    with os.fdopen(read) as said:
-        last = [*said][-1]
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
-    assert len(log.read(stopped.folder / "seed0")) == 2
-    path = stopped.folder / "seed0" / "last.safetensors"
-    assert last == (
-        f"pggnn: interrupted: the checkpoint of the last whole epoch is {path}; "
-        "to go on, give the same command with --resume\n"
-    )
-    assert fit(stopped, "last") == fit(alone)
-    assert_same(alone.folder / "seed0", stopped.folder / "seed0")
-
-
-def _interrupt_after_two_epochs():
-    """Has this process interrupt itself, as Control-C would, when its second epoch has been logged."""
-    real = log.Log.write
-
-    def write(self, record):
-        real(self, record)
-        if record["epoch"] == 2:
-            signal.raise_signal(signal.SIGINT)
-
-    log.Log.write = write
-
-
 def test_a_fold_that_fails_ends_the_sweep(small, fit, classes, in_this_process):
     config = small(
         data_name=str(classes), data_options={}, protocol_kind="folds", protocol_folds=2, run_jobs=2, optim_lr=1e30

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import add_command, add_data_root, fill, print_table
+from pggnn.console import add_command, add_data_root, fill, print_table, say
 from pggnn.data.catalogue import CATALOGUE, Entry, is_own, lookup
 
 CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
@@ -65,7 +65,7 @@ def add_commands(data: argparse.ArgumentParser) -> None:
 def list_sets(args: argparse.Namespace) -> None:
     """Prints the catalogue."""
     root = _root(args)
-    print(f"data root: {root}")
+    say(f"data root: {root}")
     rows = [("name", "task", "features", "file", "")]
     for name, entry in CATALOGUE.items():
         task = entry.task if entry.classes is None else f"{entry.classes} classes"
@@ -76,8 +76,8 @@ def list_sets(args: argparse.Namespace) -> None:
     for name, entry in CATALOGUE.items():
         origins.setdefault((entry.source, entry.cite), []).append(name)
     for (source, cite), names in origins.items():
-        print(f"\n{', '.join(names)}\n  {source}\n  {fill('Cite ' + cite, 2)}")
-    print(f"\n{fill('ER and REGULAR can also be generated from a seed, with no file: Counting(seed=0).')}")
+        say(f"\n{', '.join(names)}\n  {source}\n  {fill('Cite ' + cite, 2)}")
+    say(f"\n{fill('ER and REGULAR can also be generated from a seed, with no file: Counting(seed=0).')}")
 
 
 def print_stats(args: argparse.Namespace) -> None:
@@ -109,10 +109,10 @@ def print_stats(args: argparse.Namespace) -> None:
             agree += [] if marks else [name]
     print_table(rows, right=set(range(1, 9)))
     if agree:
-        print(f"\n{fill('As in the paper to two decimals, in all properties: ' + ', '.join(agree) + '.')}")
-    print("\nDegrees are without self-loops; of directed graphs, in / out.")
+        say(f"\n{fill('As in the paper to two decimals, in all properties: ' + ', '.join(agree) + '.')}")
+    say("\nDegrees are without self-loops; of directed graphs, in / out.")
     for number, note in enumerate(notes, 1):
-        print(fill(f"*{number} {note}", 3))
+        say(fill(f"*{number} {note}", 3))
 
 
 def _row(name: str, values: dict[str, float], marks: dict[str, str]) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def verify(args: argparse.Namespace) -> None:
     chosen = dict(lookup(name) for name in args.names) or _present(args)
     for name, entry in chosen.items():
         right = digest(find(entry.file, args.data_root)) == entry.sha256
-        print(f"{'ok' if right else 'DIFFERS':8}{name:12}{entry.file}")
+        say(f"{'ok' if right else 'DIFFERS':8}{name:12}{entry.file}")
         if not right:
             wrong.append(entry.file)
     if wrong:
@@ -145,7 +145,7 @@ def verify(args: argparse.Namespace) -> None:
             "which is the same set in TU's own format"
         )
     if not args.names and len(chosen) < len(CATALOGUE):
-        print("missing " + ", ".join(name for name in CATALOGUE if name not in chosen))
+        say("missing " + ", ".join(name for name in CATALOGUE if name not in chosen))
 
 
 def get(args: argparse.Namespace) -> None:
@@ -155,21 +155,21 @@ def get(args: argparse.Namespace) -> None:
     name, entry = lookup(args.name)
     path = _root(args) / entry.file
     if path.exists():
-        print(f"{path} is there already")
+        say(f"{path} is there already")
         return
     if entry.archive is None:
         raise ValueError(
             f"{name} cannot be downloaded: {entry.obstacle}; put its file at {path} (made from {entry.source})"
         )
     graphs = download(entry.archive, path)
-    print(f"{path}: {graphs} graphs, in TU's own format. Cite: {entry.cite}")
+    say(f"{path}: {graphs} graphs, in TU's own format. Cite: {entry.cite}")
 
 
 def print_check(args: argparse.Namespace) -> None:
     """Says what a file of graphs holds, or all that is wrong with it."""
     from pggnn.data.check import check
 
-    print(check(args.file).text(min(shutil.get_terminal_size().columns, 120)))
+    say(check(args.file).text(min(shutil.get_terminal_size().columns, 120)))
 
 
 def _root(args: argparse.Namespace) -> Path:

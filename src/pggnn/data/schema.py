@@ -3,9 +3,15 @@
 import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+
+from pggnn.files import parse_json
 
 Name = str | int
+CHOICES = {
+    "level": (None, "graph", "node"),
+    "task": (None, "classification", "regression", "multilabel"),
+    "flow": ("source_to_target", "target_to_source"),
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,13 @@ class Schema:
     """Whether the node labels are none of the file's, but the nodes' degrees."""
     flow: str = "source_to_target"
     """Which side of an edge is the neighbour, for layers and plans; on undirected graphs both choices agree."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
+        if min(self.width or 0, self.features, self.edge_features) < 0:
+            raise ValueError(f"width, features and edge_features must be 0 or more, got {self}")
 
     @property
     def in_channels(self) -> int:
@@ -59,9 +72,5 @@ class Schema:
     @classmethod
     def from_json(cls, text: str) -> "Schema":
         """The reverse of :meth:`to_json`."""
-        return cls.from_fields(json.loads(text))
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> "Schema":
-        """The same, of what the text holds."""
-        return cls(**fields | {key: tuple(value) for key, value in fields.items() if isinstance(value, list)})
+        found: Schema = parse_json(text, cls, "the schema")
+        return found

@@ -99,11 +99,10 @@ def measure(scorer: Scorer, batch: Batch, task: Task, numberings: int) -> Iterat
     """Renumbers and relabels so many times; yields the kind of change and the figures of :class:`Row`."""
     torch.manual_seed(0)
     by_node, flow = task.schema.level == "node", task.schema.flow
-    truth = task.measurable(task.targets(batch.y))
+    truth = task.targets(batch.y)
 
     def figure(answers: Tensor) -> float:
-        metric = task.metrics()[task.metric].to(answers.device)
-        return float(metric(answers, truth))
+        return task.measure(answers, truth)[task.metric]
 
     answers = task.outputs(scorer(batch))
     for kind, change in (("neighbours", renumbered), ("nodes", lambda batch: relabelled(batch, flow))):

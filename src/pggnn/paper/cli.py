@@ -5,7 +5,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from pggnn.console import add_command, add_only, add_out, add_sweep, goes_on, loading, until
+from pggnn.console import add_command, add_only, add_out, add_sweep, goes_on, loading, say, until
 from pggnn.paper import FIGURES, SUMMARIES, TRAINED
 
 
@@ -69,11 +69,11 @@ def train_table(name: str, args: argparse.Namespace) -> None:
     with goes_on():
         shown, written = reproduce(name, args.out, *chosen, until=end)
     if not shown:
-        print("No run has ended yet, so there is nothing to show.")
+        say("No run has ended yet, so there is nothing to show.")
         return
-    print(written.read_text(encoding="utf-8"))
-    print(f"{written} and {written.with_suffix('.json').name}")
-    print(f"Page: {written.with_suffix('.html')}")
+    say(written.read_text(encoding="utf-8"))
+    say(f"{written} and {written.with_suffix('.json').name}")
+    say(f"Page: {written.with_suffix('.html')}")
 
 
 def search_options(args: argparse.Namespace) -> None:
@@ -85,10 +85,10 @@ def search_options(args: argparse.Namespace) -> None:
     with goes_on():
         ranked, written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=end)
     if ranked:
-        print(written.read_text(encoding="utf-8"))
-        print(f"{written}, and the first of each as a config in {args.out / 'search' / 'best'}")
+        say(written.read_text(encoding="utf-8"))
+        say(f"{written}, and the first of each as a config in {args.out / 'search' / 'best'}")
     else:
-        print("No candidate has ended yet, so there is nothing to rank.")
+        say("No candidate has ended yet, so there is nothing to rank.")
 
 
 def measure_table(name: str, args: argparse.Namespace) -> None:
@@ -97,7 +97,7 @@ def measure_table(name: str, args: argparse.Namespace) -> None:
         from pggnn.paper.memory import reproduce_memory
 
     reproduce_memory(name, args.out, args.only)
-    print(args.out / f"{name}.md")
+    say(args.out / f"{name}.md")
 
 
 def print_statistics(args: argparse.Namespace) -> None:
@@ -109,4 +109,4 @@ def print_statistics(args: argparse.Namespace) -> None:
 
 def draw_figure(name: str, args: argparse.Namespace) -> None:
     """Draws a figure and says where it is."""
-    print(import_module(f"pggnn.paper.{name}").draw(args.out / f"{name}.{args.format}"))
+    say(import_module(f"pggnn.paper.{name}").draw(args.out / f"{name}.{args.format}"))

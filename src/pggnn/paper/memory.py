@@ -44,7 +44,7 @@ def reproduce_memory(table: str, out: Path, only: Sequence[str] = (), console: C
         raise ValueError("table6 is about memory of a GPU, and PyTorch finds none here; table5 is about RAM")
     runs = commands()
     path, machine = out / f"{table}.json", torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    found = {(cell["model"], cell["data"]): cell for cell in read_json(path) or []}
+    found = {(cell["model"], cell["data"]): cell for cell in read_json(path, list[dict[str, Any]]) or []}
     for model, data in choose(table, runs, only):
         if found.get((model, data), {}).get("machine") == machine:
             continue

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.files import write_text
+from pggnn.files import to_json, write_text
 from pggnn.paper.expected import Figure, published
 from pggnn.paper.tables import TABLES, cells, folder_of, nested_row, runs
 from pggnn.report.comparison import count_digits, signed
@@ -94,7 +94,7 @@ def reproduce(
     departures = describe_departures(arrange([*ended.values()])) if ended else []
     notes = [*TABLES[name].notes_on(row for row, _ in complete), *departures, f"Made by `{command}`."]
     write_text(stem.with_suffix(".md"), markdown(name, title, shown, notes))
-    listed = json.dumps([asdict(cell) for cell in shown], indent=2, ensure_ascii=False)
+    listed = to_json([asdict(cell) for cell in shown], indent=2)
     write_text(stem.with_suffix(".json"), listed + "\n")
     there = [folder for key in cells(name, quick) if is_run(folder := folder_of(name, out, key, quick))]
     write_table(there, stem.with_suffix(".html"))
@@ -134,7 +134,7 @@ def _cell(table: str, key: Key, config: Config) -> Cell:
     summary, folder, theirs = conclude(config), config.folder, TABLES[table].rows[key[0]].published
     members = [folder / member.name for member in protocol.members(config)]
     results = [result for member in members if (result := protocol.load_result(member)) is not None]
-    machine = packed.read_json(folder / ENVIRONMENT)
+    machine = packed.read_json(folder / ENVIRONMENT, dict) or {}
     return Cell(
         *key,
         metric=summary.metric,
@@ -147,7 +147,7 @@ def _cell(table: str, key: Key, config: Config) -> Cell:
         orderings=config.model.reads,
         parameters=results[0]["parameters"],
         seconds_per_epoch=statistics.median(record["seconds"] for member in members for record in log.read(member)),
-        machine=machine["gpu"] or f"{machine['cores']} cores",
+        machine=machine.get("gpu") or f"{machine.get('cores')} cores",
         paper=None if theirs is None else published(table, theirs, key[1]),
         command=f"pggnn train --config {folder}",
     )

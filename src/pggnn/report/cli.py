@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from pggnn.console import loading
+from pggnn.console import loading, say
 
 
 def report(args: argparse.Namespace) -> None:
@@ -20,8 +20,8 @@ def report(args: argparse.Namespace) -> None:
     folders = [folder for runs in found for folder in runs]
     write_page = write if all(runs == [folder] for runs, folder in zip(found, args.run, strict=True)) else write_table
     for sentence in write_page(folders, out, args.predictions):
-        print(sentence)
-    print(f"Page: {out}")
+        say(sentence)
+    say(f"Page: {out}")
 
 
 def pack(args: argparse.Namespace) -> None:
@@ -32,11 +32,11 @@ def pack(args: argparse.Namespace) -> None:
 
     packed, lacks = write(args.source, args.out, args.unfinished, args.predictions)
     for sentence in lacks:
-        print(sentence)
+        say(sentence)
     size = sum((args.out / name).stat().st_size for name in (RUNS, CURVES, ANSWERS))
     trainings = sum(bool(records) for folder in packed for records in Run.read(folder).logs.values())
-    print(f"{len(packed)} run{'s' * (len(packed) > 1)} with {trainings} trainings: {args.out}, {size / 1e6:.2f} MB")
-    print(f"A page about {'them' if len(packed) > 1 else 'it'}: pggnn report {shlex.quote(str(args.out))}")
+    say(f"{len(packed)} run{'s' * (len(packed) > 1)} with {trainings} trainings: {args.out}, {size / 1e6:.2f} MB")
+    say(f"A page about {'them' if len(packed) > 1 else 'it'}: pggnn report {shlex.quote(str(args.out))}")
 
 
 def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:

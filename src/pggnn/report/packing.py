@@ -53,8 +53,8 @@ def pack(source: Path, out: Path, unfinished: bool = False, compute: bool = True
 def _entry(name: str, run: Run, answers: predictions.Predictions | None) -> Entry:
     line = {
         "config": _config(run),
-        "schema": packed.read_json(run.folder / SCHEMA),
-        "environment": packed.read_json(run.folder / ENVIRONMENT),
+        "schema": packed.read_json(run.folder / SCHEMA, dict),
+        "environment": packed.read_json(run.folder / ENVIRONMENT, dict),
         "summary": asdict(run.figures) if run.complete and run.figures else None,
         "trainings": {member.name: result for member, result in run.results.items()},
     }

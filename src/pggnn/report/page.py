@@ -137,8 +137,10 @@ def show_answers(run: Run, answers: Predictions, limits: tuple[float, float] | N
         names = list(run.schema.classes) if run.schema else [*range(max(true.max(), predicted.max()) + 1)]
     counts = np.zeros((len(names), len(names)), int)
     np.add.at(counts, (true.ravel().astype(int), predicted.ravel().astype(int)), 1)
-    right = counts.trace() / max(1, counts.sum())
-    said = f"{counts.sum():,} answers, {100 * right:.1f} % of them right."
+    every = answers.total * (true.shape[1] if true.ndim > 1 else 1)
+    said = f"{every:,} answers, {100 * counts.trace() / max(1, every):.1f} % of them right."
+    if lost := every - counts.sum():
+        said += f" {lost:,} are not finite, and not shown."
     if len(names) > MOST_CLASSES:
         wrong = counts - np.diag(np.diag(counts))
         first = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CLASSES]

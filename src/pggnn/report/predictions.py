@@ -11,6 +11,7 @@ import numpy as np
 
 from pggnn.console import NO_MEMORY, is_gpu_full
 from pggnn.data.archives import read_npz
+from pggnn.data.schema import Schema
 from pggnn.files import replacing
 from pggnn.report.runs import Run
 from pggnn.train import packed
@@ -37,7 +38,7 @@ class Predictions:
     true: np.ndarray
     """The same of the targets."""
     total: int
-    """How many answers there were; more than are kept in a packed run."""
+    """How many answers there were; more than are kept in a packed run, or than were finite where they are classes."""
     trainings: tuple[str, ...]
     """Names of the trainings; none in files that do not say."""
 
@@ -45,11 +46,32 @@ class Predictions:
     def load(cls, path: Path) -> "Predictions":
         """Those of the file, or of the packed run that it would belong to."""
         arrays = read_npz(path) if path.exists() else packed.read_answers(path.parent) or {}
-        if {"kind", "epochs", "predicted", "true"} - arrays.keys():
+        kinds = {"kind": "U0", "epochs": "iu1", "predicted": "biuf12", "true": "biuf12"}
+        kinds |= {key: kind for key, kind in (("total", "iu0"), ("trainings", "Uf1")) if key in arrays}
+        found = {key: arrays[key] for key in kinds if key in arrays}
+        if (
+            found.keys() != kinds.keys()
+            or any(one.dtype.kind not in kinds[key] or str(one.ndim) not in kinds[key] for key, one in found.items())
+            or found["predicted"].shape != found["true"].shape
+            or found["predicted"].ndim != 1 + (found["predicted"].dtype.kind in "bf")
+            or int(arrays.get("total", len(found["true"]))) < len(found["true"])
+        ):
             raise ValueError(f"{path} does not hold predictions: delete it, and it is made anew")
         total = int(arrays.get("total", len(arrays["true"])))
         epochs, trainings = (tuple(arrays[key].tolist()) if key in arrays else () for key in ("epochs", "trainings"))
         return cls(str(arrays["kind"]), epochs, arrays["predicted"], arrays["true"], total, trainings)
+
+    def fits(self, schema: Schema | None) -> bool:
+        """Whether all classes are those of a schema, if it is known."""
+        return (
+            schema is None
+            or self.predicted.ndim > 1
+            or not len(self.true)
+            or bool(
+                min(self.predicted.min(), self.true.min()) >= 0
+                and max(self.predicted.max(), self.true.max()) < len(schema.classes)
+            )
+        )
 
     def save(self, path: Path) -> None:
         """Writes the file."""
@@ -83,7 +105,7 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
     if path.exists() or packed.read_answers(run.folder) is not None:
         try:
             kept = Predictions.load(path)
-            if kept.epochs == expected and kept.trainings in (trainings, ()):
+            if kept.epochs == expected and kept.trainings in (trainings, ()) and kept.fits(run.schema):
                 return kept, ""
             reason = f"{FILE} belongs to other epochs or trainings of this run"
         except ValueError as error:
@@ -142,7 +164,9 @@ def _answer(run: Run) -> Predictions:
     epochs, names = tuple(_epoch(run, member) for member in run.logs), _names(run)
     if task.kind == "regression":
         return Predictions(kind, epochs, shortened(outputs, BITS), targets.astype(np.float32), len(targets), names)
+    total, known = len(targets), np.isfinite(outputs).all(1)  # NaN would be the first class, or a no
+    outputs, targets = outputs[known], targets[known]
     if task.kind == "multilabel":
-        return Predictions(kind, epochs, outputs > 0.5, targets > 0.5, len(targets), names)
+        return Predictions(kind, epochs, outputs > 0.5, targets > 0.5, total, names)
     small = np.min_scalar_type(outputs.shape[1])
-    return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small), len(targets), names)
+    return Predictions(kind, epochs, outputs.argmax(1).astype(small), targets.astype(small), total, names)

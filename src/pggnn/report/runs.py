@@ -48,10 +48,9 @@ class Run:
         results = {one: protocol.load_result(folder / one.name) for one in protocol.members(config)}
         logs = {one: log.read(folder / one.name) for one in results}
         cut = missing(config)
-        schema = packed.read_json(folder / SCHEMA)
         return cls(
-            folder, folder.resolve().name, config, Schema.from_fields(schema) if schema else None,
-            packed.read_json(folder / ENVIRONMENT) or {}, logs,
+            folder, folder.resolve().name, config, packed.read_json(folder / SCHEMA, Schema),
+            packed.read_json(folder / ENVIRONMENT, dict) or {}, logs,
             {one: result for one, result in results.items() if result is not None and one not in cut},
         )  # fmt: skip
 
@@ -83,9 +82,9 @@ class Run:
         """The run's figures; of what there is so far where it is not :attr:`complete`."""
         if self.complete and (self.config.protocol.kind != "folds" or all(self.logs.values())):
             return protocol.summarise(self.config, self.folder)
-        stored = packed.read_json(self.folder / SUMMARY)
+        stored: Summary | None = packed.read_json(self.folder / SUMMARY, Summary)
         if stored and (self.complete or not any(self.logs.values())):
-            return Summary(**stored)
+            return stored
         return self._figures_so_far()
 
     @property
@@ -184,7 +183,7 @@ class Run:
                 epochs += [records[-1]["epoch"] for records in known.values() if records]
             if values:
                 each.append(statistics.fmean(values))
-        return Summary(self.metric, statistics.fmean(each), statistics.pstdev(each), each, epochs) if each else None
+        return Summary(self.metric, statistics.fmean(each), protocol.deviation(each), each, epochs) if each else None
 
 
 def find_runs(folder: str | Path) -> list[Path]:

@@ -4,7 +4,6 @@ No test figure is read here. Where graphs are cross-validated, the figure is the
 that is best; otherwise the mean of the best that each training reached.
 """
 
-import json
 import math
 import statistics
 from collections.abc import Sequence
@@ -13,7 +12,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pggnn.files import write_text
+from pggnn.console import tell
+from pggnn.files import to_json, write_text
 from pggnn.train import log, protocol
 from pggnn.train.choice import Key, Options, choose, slug
 from pggnn.train.config import Config, DataConfig, as_yaml, difference, plain
@@ -67,7 +67,9 @@ class Candidate:
 
     @property
     def loss(self) -> float:
-        """The figure, turned so that less is better."""
+        """The figure, turned so that less is better; NaN is worse than any."""
+        if math.isnan(self.mean):
+            return math.inf
         return self.mean if self.metric == METRIC["regression"] else -self.mean
 
     def __str__(self) -> str:
@@ -118,7 +120,7 @@ def rank(
     except Failed as error:  # of some candidates; the others are ranked
         if all(missing(config) for config in configs.values()):
             raise
-        console.print(f"{title}: {error}; left out of the table", soft_wrap=True, highlight=False)
+        tell(console, f"{title}: {error}; left out of the table")
     configs |= {key: load(folder) for key, folder in folders.items() if key not in configs and is_run(folder)}
     done = [measure(key, searches[key[1]], config) for key, config in configs.items() if not missing(config)]
     return sorted(done, key=lambda one: (list(searches).index(one.data), one.loss))
@@ -128,7 +130,8 @@ def measure(key: Key, search: Search, config: Config) -> Candidate:
     """The validation figure of a run that has ended; under cross-validation at the best epoch for all folds."""
     folders = [config.folder / member.name for member in protocol.members(config)]
     results = [result for folder in folders if (result := protocol.load_result(folder)) is not None]
-    values, epochs = [result["val"] for result in results], [result["best_epoch"] for result in results]
+    values = [math.nan if result["val"] is None else result["val"] for result in results]
+    epochs = [result["best_epoch"] for result in results]
     logs = [log.read(folder) for folder in folders]
     if config.protocol.kind in protocol.CROSS_VALIDATION:
         epoch, values = protocol.best_common_epoch([protocol.curve(records, "val") for records in logs])
@@ -137,7 +140,7 @@ def measure(key: Key, search: Search, config: Config) -> Candidate:
     late = statistics.fmean(record["val"] for records in logs for record in records[len(records) // 2 :])
     own = search.config(key[0], *search.protocol)
     return Candidate(
-        *key, results[0]["metric"], statistics.fmean(values), statistics.pstdev(values), statistics.fmean(epochs),
+        *key, results[0]["metric"], statistics.fmean(values), protocol.deviation(values), statistics.fmean(epochs),
         len(folders), seconds, search.candidates[key[0]], late,
         tuple(difference(config, own, (*CIRCUMSTANCES, "protocol.seeds"))),
     )  # fmt: skip
@@ -166,7 +169,7 @@ def write(ranked: list[Candidate], path: Path) -> None:
         of = dict.fromkeys(one.data for one in ranked if one.otherwise == otherwise)
         lines.append(f"- {', '.join(of)}: {'; '.join(otherwise)}.")
     write_text(path, "\n".join([*lines, ""]))
-    listed = json.dumps([asdict(one) for one in ranked], indent=2, ensure_ascii=False)
+    listed = to_json([asdict(one) for one in ranked], indent=2)
     write_text(path.with_suffix(".json"), listed + "\n")
 
 

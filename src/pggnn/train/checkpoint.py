@@ -8,17 +8,20 @@ epoch.
 import hashlib
 import json
 import os
+import re
 import shutil
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import torch
 from torch import Tensor
 
-from pggnn.files import replacing
+from pggnn.files import checked, parse_json, replacing
 
 FORMAT = 1
+NAMES = re.compile(r"(model|average)\..+|optimizer\.[0-9]+\..+")
 
 
 class BadCheckpoint(ValueError):
@@ -84,9 +87,16 @@ class Checkpoint:
             raise BadCheckpoint(f"{path} was not written by pggnn: its header says nothing of a run")
         if header.get("checksum") != _checksum(header["pggnn"], tensors):
             raise BadCheckpoint(f"{path} is damaged: its checksum does not match its contents")
-        said = json.loads(header["pggnn"])
-        if said["format"] != FORMAT:
-            raise BadCheckpoint(f"{path} has format {said['format']}, this version of pggnn reads {FORMAT}")
+        try:
+            said = parse_json(header["pggnn"], Header, path)
+            if said["format"] != FORMAT:
+                raise BadCheckpoint(f"{path} has format {said['format']}, this version of pggnn reads {FORMAT}")
+        except ValueError as error:
+            raise error if isinstance(error, BadCheckpoint) else BadCheckpoint(str(error)) from None
+        if strange := [name for name in tensors if not NAMES.fullmatch(name)] + [
+            *filterfalse(str.isdecimal, said["plain"])
+        ]:
+            raise BadCheckpoint(f"{path} has something by the strange name {strange[0]!r}")
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}}
         for name, value in tensors.items():
             kind, _, rest = name.partition(".")
@@ -99,18 +109,99 @@ class Checkpoint:
         return cls(parts["model"], said["state"], optimizer, parts["average"])
 
 
+class Header(TypedDict):
+    """What is no tensor."""
+
+    format: int
+    state: dict[str, Any]
+    groups: list[dict[str, Any]] | None
+    plain: dict[str, dict[str, Any]]
+
+
+class Progress(TypedDict):
+    """What the state of a training has."""
+
+    epoch: int
+    best_epoch: int
+    val: float | None
+    test: float | None
+    seconds: float
+    schedule: dict[str, Any]
+    scaler: NotRequired[dict[str, Any] | None]
+
+
+def progress(state: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The state in the checkpoint at ``path``, if a training can go on from it."""
+    try:
+        found: dict[str, Any] = checked(state, Progress, f"{path}, state")
+    except ValueError as error:
+        raise BadCheckpoint(str(error)) from None
+    if found["epoch"] < 0:
+        raise BadCheckpoint(f"{path}, state, epoch: expected 0 or more, got {found['epoch']}")
+    return found
+
+
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
     """Gives the network weights of the checkpoint at ``path``, or says in which it differs."""
-    own = model.state_dict()
-    for name in sorted(own.keys() | weights.keys()):
-        mine, theirs = own.get(name), weights.get(name)
-        if mine is None or theirs is None or mine.shape != theirs.shape:
-            shapes = [None if one is None else list(one.shape) for one in (theirs, mine)]
+    _compare(weights, model.state_dict(), path)
+    model.load_state_dict(weights)
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], path: Path) -> None:
+    """Gives the optimizer its state in the checkpoint at ``path``: PyTorch compares no shapes, and its fused kernels
+    write beyond tensors that are too small."""
+    own = optimizer.state_dict()["param_groups"]
+    groups = state.get("param_groups") or []
+    if [group.get("params") for group in groups] != [group["params"] for group in own]:
+        raise BadCheckpoint(f"{path} has no state of this optimizer, for this many weights")
+    options = [mine | known(group, mine, path) for group, mine in zip(groups, own, strict=True)]
+    for option, mine in zip(options, own, strict=True):
+        option["capturable"] = mine.get("capturable")  # it may be of a training on another device
+    weights = dict(enumerate(weight for group in optimizer.param_groups for weight in group["params"]))
+    one = torch.zeros(())
+    moments = {i: {"step": one, "exp_avg": weight, "exp_avg_sq": weight} for i, weight in weights.items()}
+    kept: dict[int, Any] = state["state"]
+    _compare(_flat(kept), _flat({i: moments.get(i, {}) for i in kept}), path)
+    optimizer.load_state_dict({"state": kept, "param_groups": options})
+
+
+def known(theirs: dict[str, Any], own: dict[str, Any], path: Path) -> dict[str, Any]:
+    """What of a state in the checkpoint at ``path`` one's own has too, each value of the same kind."""
+    for name, value in own.items():
+        if name in theirs and not _is_alike(theirs[name], value):
+            raise BadCheckpoint(f"{path} is of another training: {name} is {theirs[name]!r} there, not {value!r}")
+    return {name: theirs[name] for name in own if name in theirs}
+
+
+def _flat(state: dict[int, dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {f"optimizer.{i}.{name}": value for i, values in state.items() for name, value in values.items()}
+
+
+def _is_alike(one: Any, other: Any) -> bool:
+    """Whether two values are of one kind: numbers, or lists of as many."""
+    if isinstance(other, (list, tuple)):
+        return isinstance(one, (list, tuple)) and len(one) == len(other) and all(map(_is_alike, one, other))
+    kinds: Any = (int, float) if isinstance(other, float) else type(other)
+    return one is None if other is None else isinstance(one, kinds)
+
+
+def _compare(theirs: dict[str, Tensor], own: dict[str, Tensor], path: Path) -> None:
+    """Refuses tensors of other names, shapes or types than one's own."""
+    for name in sorted(own.keys() | theirs.keys()):
+        there, here = (_describe(tensors.get(name)) for tensors in (theirs, own))
+        if there != here:
             raise BadCheckpoint(
-                f"{path} is of another network: {name} has shape {shapes[0]} there and {shapes[1]} here (None: it is "
+                f"{path} is of another network: {name} has shape {there} there and {here} here (None: it is "
                 "not there); use the model options that the run was made with, they are in its config.yaml"
             )
-    model.load_state_dict(weights)
+
+
+def _describe(value: Any) -> str:
+    if value is None:
+        return "None"
+    if not isinstance(value, Tensor):
+        return "None, no tensor,"
+    return f"{list(value.shape)}" + ("" if value.dtype == torch.float else f" of {str(value.dtype)[6:]}")
 
 
 def keep_as(path: Path, keep: Path) -> None:

@@ -1,16 +1,16 @@
 """``pggnn train``, ``tune``, ``evaluate`` and ``predict``."""
 
 import argparse
-import json
 import shlex
 import statistics
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pggnn.console import add_sweep, goes_on, loading, until
+from pggnn.console import Incomplete, add_sweep, goes_on, loading, say, until, visible
 
 FORMS = {".csv": "csv", ".jsonl": "jsonl"}
+EMPTY, MOST_NAMED = "their rows are empty", 20
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
 
 
@@ -33,13 +33,13 @@ def train(arguments: Sequence[str]) -> None:
         raise KeyboardInterrupt(_how_to_go_on(config.folder)) from None
     if not is_main():
         return
-    print(f"{config.folder}: {summary.metric} {summary}")
+    say(f"{config.folder}: {summary.metric} {summary}")
     if config.protocol.kind == "folds":
-        print(
+        say(
             f"These are the test folds at epoch {', '.join(map(str, summary.epochs))}, where their mean is best, as in "
             "the paper: the choice has seen them. --protocol.kind nested chooses without."
         )
-    print(f"A page about it: {shlex.join(['pggnn', 'report', str(config.folder)])}")
+    say(f"A page about it: {shlex.join(['pggnn', 'report', str(config.folder)])}")
 
 
 def tune(args: argparse.Namespace) -> None:
@@ -53,45 +53,50 @@ def tune(args: argparse.Namespace) -> None:
     with goes_on():
         ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
     if not ranked:
-        print("No candidate has ended yet, so there is nothing to rank.")
+        say("No candidate has ended yet, so there is nothing to rank.")
         return
     best = out / slug(ranked[0].name)
-    print((out / "tune.md").read_text(encoding="utf-8"))
-    print(f"Best: {ranked[0].name}, {ranked[0].metric} {ranked[0]} on validation graphs. It has been trained:")
+    say((out / "tune.md").read_text(encoding="utf-8"))
+    say(f"Best: {ranked[0].name}, {ranked[0].metric} {ranked[0]} on validation graphs. It has been trained:")
     run_of_best, every = shlex.quote(str(best)), shlex.quote(str(out))
-    print(f"  pggnn evaluate {run_of_best}\n  pggnn predict {run_of_best} GRAPHS --out predictions.csv")
-    print(f"Its options: {out / BEST}\nA page about all of them: pggnn report {every}")
+    say(f"  pggnn evaluate {run_of_best}\n  pggnn predict {run_of_best} GRAPHS --out predictions.csv")
+    say(f"Its options: {out / BEST}\nA page about all of them: pggnn report {every}")
     if ranked[0].trainings == 1:
-        print("What small differences are worth, more seeds tell: --protocol.seeds [0,1,2]")
+        say("What small differences are worth, more seeds tell: --protocol.seeds [0,1,2]")
 
 
 def evaluate(args: argparse.Namespace) -> None:
     """Prints the metrics of each training of a run."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    from pggnn.files import write_text
+    from pggnn.files import to_json, write_text
 
     with loading():
         from pggnn.train.predict import evaluate as measure
+        from pggnn.train.protocol import deviation
+        from pggnn.train.task import NONFINITE
 
     found = {member.name: figures for member, figures in measure(args.run, args.data, args.split, args.which)}
-    names = list(next(iter(found.values())))
+    names = [name for name in next(iter(found.values())) if name != NONFINITE]
     part = " of ".join(filter(None, (args.split, args.data))) or "test"
-    table = Table(title=f"{args.run}: {args.which} checkpoint on {part}")
+    table = Table(title=Text(visible(f"{args.run}: {args.which} checkpoint on {part}")))
     for heading in ("training", *names):
         table.add_column(heading, justify="left" if heading == "training" else "right")
     for member, figures in found.items():
         table.add_row(member, *(f"{figures[name]:.4f}" for name in names))
     if len(found) > 1:
         columns = {name: [figures[name] for figures in found.values()] for name in names}
-        spread = (f"{statistics.fmean(column):.4f} ± {statistics.pstdev(column):.4f}" for column in columns.values())
+        spread = (f"{statistics.fmean(column):.4f} ± {deviation(column):.4f}" for column in columns.values())
         table.add_section()
         table.add_row("mean ± std", *spread)
     Console().print(table)
     if args.json is not None:
-        write_text(args.json, json.dumps(found, indent=2) + "\n")
-        print(f"Figures: {args.json}")
+        write_text(args.json, to_json(found, indent=2) + "\n")
+        say(f"Figures: {args.json}")
+    lost = dict.fromkeys(graph for figures in found.values() for graph in figures.get(NONFINITE, ()))
+    _say_nonfinite([*lost], "they count as wrong", args.allow_nonfinite)
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -106,13 +111,15 @@ def predict(args: argparse.Namespace) -> None:
     trained = Trained.load(args.run, args.which)
     rows = answer(trained, trained.read(args.graphs))
     if args.out is None:
-        write(rows, sys.stdout, "csv")
+        _, lost = write(rows, sys.stdout, "csv")
+        _say_nonfinite(lost, EMPTY, args.allow_nonfinite)
         return
     with replacing(args.out) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
-        count = write(rows, file, FORMS[args.out.suffix])
+        count, lost = write(rows, file, FORMS[args.out.suffix])
     networks = len(trained.scorers)
     mean = f", the mean of {networks} networks" if networks > 1 else ""
-    print(f"{count} predictions{mean}: {args.out}")
+    say(f"{count} predictions{mean}: {args.out}")
+    _say_nonfinite(lost, EMPTY, args.allow_nonfinite)
 
 
 def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -154,8 +161,24 @@ def _how_to_go_on(folder: Path) -> str:
     return f"{where}; to go on, give the same command with --resume"
 
 
+def _say_nonfinite(graphs: Sequence[str | int], how: str, allowed: bool) -> None:
+    """Names the graphs whose answers are not finite; an error unless that is allowed."""
+    if not graphs:
+        return
+    named = ", ".join(map(str, graphs[:MOST_NAMED])) + ", …" * (len(graphs) > MOST_NAMED)
+    several = len(graphs) > 1
+    said = f"the answers for {len(graphs)} graph{'s' * several} are not finite, {how}: {named}"
+    if not allowed:
+        raise Incomplete(f"{said}; are there huge features? --allow-nonfinite makes this no error")
+    say(f"pggnn: {said}", file=sys.stderr)
+
+
 def _add_run(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("run", type=Path, metavar="RUN", help="folder of a run, or of one training in it")
     sub.add_argument(
         "--which", choices=("best", "last"), default="best", help="checkpoint to use (default: %(default)s)"
     )
+    sub.add_argument(
+        "--allow-nonfinite", action="store_true",
+        help="exit code 0 even if answers are NaN or infinite; they are named all the same (default: 1)",
+    )  # fmt: skip

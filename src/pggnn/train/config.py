@@ -191,6 +191,12 @@ LEAST = {
     "run.threads": 0,
 }  # fmt: skip
 """Smallest value of each whole number."""
+LIMIT = 2**31
+MOST = {
+    "data.walks": 1000, "data.workers": 1000, "model.numberings": 1000, "model.relabellings": 1000,
+    "model.renumberings": 1000, "optim.steps": 10**6, "protocol.folds": 10**4, "run.threads": 1000,
+}  # fmt: skip
+"""Largest value of those that memory or the system would not stand; of the others it is below :data:`LIMIT`."""
 Range = tuple[str, Callable[[float], bool]]
 POSITIVE: Range = "positive", lambda value: 0 < value < math.inf
 NOT_NEGATIVE: Range = "0 or more", lambda value: 0 <= value < math.inf
@@ -226,12 +232,17 @@ class Config:
                 least = LEAST.get(name)
                 if least is not None and isinstance(value, int) and value < least:
                     raise ValueError(f"{name} must be {least} or more, got {value}")
+                most = MOST.get(name, LIMIT - 1)
+                if least is not None and isinstance(value, int) and value > most:
+                    raise ValueError(f"{name} must be {most} or less, got {value}")
                 expected, holds = RANGES.get(name, ("", None))
                 if holds is not None and value is not None and not holds(value):
                     raise ValueError(f"{name} must be {expected}, got {value}")
         seeds = self.protocol.seeds
-        if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-            raise ValueError(f"protocol.seeds must be different whole numbers of 0 or more, got {list(seeds)}")
+        if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2 * LIMIT:
+            raise ValueError(
+                f"protocol.seeds must be different whole numbers from 0 to {2 * LIMIT - 1}, got {list(seeds)}"
+            )
         if self.optim.warmup >= self.optim.epochs:
             raise ValueError(
                 f"optim.warmup must be less than optim.epochs, {self.optim.epochs}, got {self.optim.warmup}"

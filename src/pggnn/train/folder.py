@@ -6,17 +6,17 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 import torch_geometric
 
 import pggnn
 from pggnn.data.graphs import Graphs
-from pggnn.files import read_json, unfinished, write_text
+from pggnn.files import read_json, to_json, unfinished, write_text
 from pggnn.train import log, packed, protocol
 from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.options import load
@@ -41,6 +41,7 @@ def claimed(folder: Path, wanted: bool = True) -> Iterator[None]:
         raise ValueError(f"{folder} is a file: choose another folder by --run.out")
     if packed.holds(folder):
         raise ValueError(f"{folder} is a packed run, which has no weights to go on from: choose another by --run.out")
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -52,8 +53,9 @@ def claimed(folder: Path, wanted: bool = True) -> Iterator[None]:
         finally:
             if wanted and not (folder / FILE).exists():
                 (folder / LOCK).unlink(missing_ok=True)
-                if not any(folder.iterdir()):
-                    folder.rmdir()
+                with suppress(OSError):  # it is not empty
+                    for one in (folder, *made[1:]):
+                        one.rmdir()
 
 
 def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
@@ -99,6 +101,13 @@ def discard_unbegun(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
+class Digest(TypedDict):
+    """By what the graphs of a run are known again."""
+
+    graphs: int
+    sha256: str
+
+
 def describe_graphs(config: Config, graphs: Graphs) -> dict[str, Any]:
     """By what the graphs of a run are known again. Walks are computed, and not the same to the last bit everywhere."""
     return {"graphs": len(graphs), "sha256": graphs.fingerprint(*(["node.x"] if config.data.walks else []))}
@@ -106,7 +115,7 @@ def describe_graphs(config: Config, graphs: Graphs) -> dict[str, Any]:
 
 def check_same(config: Config, graphs: Graphs) -> None:
     """Refuses other graphs than those that a run was trained on: which of them train and which test would change."""
-    known = read_json(config.folder / GRAPHS)
+    known = read_json(config.folder / GRAPHS, Digest)
     if known is not None and known != (now := describe_graphs(config, graphs)):
         raise ValueError(
             f"{config.data.name} has other graphs than those that {config.folder} was trained on, {known['graphs']} "
@@ -191,5 +200,5 @@ def conclude(config: Config, write: bool = True) -> Summary:
     """The figures of a run whose trainings have all ended, also as a file in its folder where it has one."""
     summary = protocol.summarise(config, config.folder)
     if write and not packed.holds(config.folder):
-        write_text(config.folder / SUMMARY, json.dumps(asdict(summary), indent=2) + "\n")
+        write_text(config.folder / SUMMARY, to_json(asdict(summary), indent=2) + "\n")
     return summary

@@ -2,13 +2,26 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
-from pggnn.files import write_text
+from pggnn.files import parse_json, read_bytes, to_json, write_text
 from pggnn.train import packed
 
 FILE = "log.jsonl"
+MOST_BYTES = 2**26
+"""The longest log that is read: half a million epochs."""
 Record = packed.Record
+
+
+class Expected(TypedDict):
+    """What each record has."""
+
+    epoch: int
+    lr: float
+    loss: float
+    seconds: float
+    val: NotRequired[float]
+    test: NotRequired[float]
 
 
 class Log:
@@ -55,14 +68,24 @@ def read(folder: Path) -> list[Record]:
     path = folder / FILE
     if not path.exists():
         return packed.read_log(folder)
-    records: list[Record] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return records
+    *lines, last = read_bytes(path, MOST_BYTES).rstrip(b"\0").split(b"\n")
+    if not last.startswith(b"{") or last.endswith(b"}"):  # else it was cut off
+        lines += [last] if last else []
+    return [_parse(line, path, number) for number, line in enumerate(lines, start=1)]
+
+
+def _parse(line: bytes, path: Path, number: int) -> Record:
+    """The record of a line. Good ones, of which there may be a million, are known at a glance."""
+    try:
+        record: Record = json.loads(line)
+        figures = record["lr"], record["loss"], record["seconds"], record.get("val", 0.0), record.get("test", 0.0)
+        if type(record["epoch"]) is int and set(map(type, figures)) == {float}:
+            return record
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    record = parse_json(line, Expected, f"{path}, line {number}")
+    return record
 
 
 def _line(record: Record) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"
+    return to_json(record) + "\n"

@@ -27,7 +27,7 @@ from pggnn.train.log import Log, Record
 from pggnn.train.models import Scorer, allot_workspace, build, clip_gradients
 from pggnn.train.peaks import peaks
 from pggnn.train.schedule import Schedule
-from pggnn.train.task import Task, steady
+from pggnn.train.task import NONFINITE, Task, is_finite, steady
 
 if TYPE_CHECKING:
     from pggnn.train.replay import Replay
@@ -115,16 +115,16 @@ class Training:
     def resume(self, path: Path) -> None:
         """Goes on from a checkpoint."""
         loaded = Checkpoint.load(path)
+        state = checkpoint.progress(loaded.state, path)
         checkpoint.load_weights(self.network, loaded.weights, path)
         if self.average is not None:
             checkpoint.load_weights(self.average, loaded.average, path)
-        for group in loaded.optimizer["param_groups"]:  # may be of a training on another device
-            group["capturable"] = self.adam.defaults["capturable"]
-        self.optimizer.load_state_dict(loaded.optimizer)
-        self.schedule.load_state_dict(loaded.state.pop("schedule"))
-        if scaler := loaded.state.pop("scaler", None):
-            self._precision.load_state_dict(scaler)
-        self.state = loaded.state
+        checkpoint.load_optimizer(self.optimizer, loaded.optimizer, path)
+        self.schedule.load_state_dict(checkpoint.known(state.pop("schedule"), self.schedule.state_dict(), path))
+        if scaler := state.pop("scaler", None):
+            own = self._precision.state_dict()
+            self._precision.load_state_dict(own | checkpoint.known(scaler, own, path))
+        self.state = state
 
     def run(self, watch: Watch) -> dict[str, Any]:
         """Trains to the end; returns what came out."""
@@ -197,26 +197,31 @@ class Training:
 
     def _evaluate_epoch(self, record: Record) -> bool:
         """Adds validation and test to the record of an epoch; returns whether it is the best one so far."""
-        state, metric = self.state, self.task.metric
+        state = self.state
         if self.parts.val is None:  # the paper's cross-validation
-            record["test"] = self.measure("test")[metric]
+            self._record("test", record)
             improved = self.task.better(record["test"], state["test"])
         else:
-            record["val"] = self.measure("val")[metric]
+            self._record("val", record)
             improved = self.task.better(record["val"], state["val"])
             if improved and self.config.protocol.report == "best":
-                record["test"] = self.measure("test")[metric]
+                self._record("test", record)
         if improved:
             state |= {"best_epoch": state["epoch"], "val": record.get("val"), "test": record.get("test")}
         return improved
 
+    def _record(self, part: Literal["val", "test"], record: Record) -> None:
+        """Adds the metric over a part to the record of an epoch, and how many answers are not finite if there are."""
+        figures = self.measure(part)
+        record[part] = figures[self.task.metric]
+        if figures[NONFINITE]:
+            record[f"{part} {NONFINITE}"] = figures[NONFINITE]
+
     def measure(self, part: Literal["train", "val", "test"]) -> dict[str, float]:
-        """The task's metrics over a part of the graphs, all processes together."""
+        """The task's metrics over a part of the graphs, and how many answers are not finite, all processes together."""
         outputs, targets = self._answers(self._evaluated.get(part) or self._evaluation_batches(part))
-        metrics = self.task.metrics().to(outputs.device)
-        if len(outputs):
-            metrics.update(outputs, self.task.measurable(targets))
-        return {name: float(value) for name, value in metrics.compute().items()}
+        lost: Any = self.fabric.all_reduce((~is_finite(outputs)).sum(), reduce_op="sum")
+        return self.task.measure(outputs, targets) | {NONFINITE: int(lost)}
 
     def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs and targets for the given graphs, or for this process's share of them."""

@@ -1,6 +1,7 @@
 """Networks from their config and the schema of the data."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -14,6 +15,7 @@ from pggnn.nn.init import tally_init, torch_init
 from pggnn.nn.model import PGGNN, Network
 from pggnn.ops.workspace import SHARES
 from pggnn.train.config import ModelConfig
+from pggnn.train.peaks import available
 
 MODELS: dict[str, Callable[..., Network]] = {
     "pggnn": PGGNN, "gin": GIN, "gcn": GCN, "sage": SAGE, "rgin": RGIN, "rp": RP, "lrp": LRP,
@@ -49,11 +51,51 @@ class Committee(torch.nn.Module):
         return torch.stack([network(*args) for network in self.networks])
 
 
-def build(config: ModelConfig, schema: Schema) -> Network | Committee:
-    """The network that the config describes, for graphs of this schema, or the committee of such."""
+MOST_WEIGHTS = 2**60
+COPIES = 4
+"""Numbers for each weight while it is trained: itself, its gradient and the two moments of Adam."""
+
+
+def build(config: ModelConfig, schema: Schema, copies: int = 1) -> Network | Committee:
+    """The network that the config describes, for graphs of this schema, or the committee of such.
+
+    Args:
+        config: The options.
+        schema: That of the graphs.
+        copies: How many numbers there must be memory for, for each weight: 1 to answer, :data:`COPIES` to train.
+    """
+    weights = count_weights(config, schema)
+    if weights * copies * 4 > (there := available()):
+        least, how = "at least " * (weights >= MOST_WEIGHTS), ", with what training adds," * (copies > 1)
+        raise ValueError(
+            f"the network would have {least}{weights:,} weights: they{how} take {weights * copies / 2**28:,.1f} GiB of "
+            f"memory, and {there / 2**30:,.1f} GiB are there; choose a smaller model.hidden, model.layers, "
+            "model.rnn_layers or model.committee, or fewer features"
+        )
     if config.committee > 1:
         return Committee([build_network(config, schema) for _ in range(config.committee)])
     return build_network(config, schema)
+
+
+def count_weights(config: ModelConfig, schema: Schema) -> int:
+    """How many weights the network, or the committee, has: none is made for it. With one and two of the layers, which
+    are alike from the second on, all numbers of them are known."""
+
+    def count(layers: int, rnn_layers: int) -> int:
+        try:
+            with torch.random.fork_rng([]), torch.device("meta"):
+                small = build_network(replace(config, layers=layers, rnn_layers=rnn_layers), schema)
+        except RuntimeError:  # its tensors have more bytes than 64 bits can count
+            return MOST_WEIGHTS
+        return sum(weight.numel() for weight in small.parameters())
+
+    layers, inner = (min(number, 2) for number in (config.layers, config.rnn_layers))
+    one, more = config.layers - layers, config.rnn_layers - inner
+    known = count(layers, inner)
+    for_layer = known - count(layers - 1, inner) if one else 0
+    for_inner = known - count(layers, inner - 1) if more else 0
+    for_both = for_layer - count(layers, inner - 1) + count(layers - 1, inner - 1) if one and more else 0
+    return (known + one * for_layer + more * for_inner + one * more * for_both) * config.committee
 
 
 def build_network(config: ModelConfig, schema: Schema) -> Network:

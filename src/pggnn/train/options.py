@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import jsonargparse
+import yaml
 
+from pggnn.files import check_yaml, read_bytes
 from pggnn.train import packed
 from pggnn.train.config import FILE, KEYS, Config, as_yaml
 
@@ -29,14 +31,30 @@ _NAMES = {
     "tuple": "a list such as [0, 1, 2]", "dict": "a mapping such as {task: cliques}", "int": "a whole number",
     "float": "a number", "bool": "true or false", "str": "text", "NoneType": "null",
 }  # fmt: skip
+MOST_BYTES = 2**20
+"""The largest YAML file that is read."""
+MOST_SHOWN = 200
+_MODE = "checked yaml"
 _PARTS = [part.name for part in fields(Config)]
 jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+
+def _load_yaml(text: str) -> Any:
+    check_yaml(text, "a value")
+    return jsonargparse.get_loader("yaml")(text)
+
+
+jsonargparse.set_loader(_MODE, _load_yaml, (yaml.YAMLError,))
 
 
 HELP = (
     "YAML file with any of the options, or the name of one that comes with pggnn: "
     f"{', '.join(sorted(file.stem for file in CONFIGS.glob('*.yaml')))}. Options that follow it win."
 )
+
+
+class _NotOptions(ValueError):
+    """A config that is no mapping of options."""
 
 
 class _Formatter(jsonargparse.DefaultHelpFormatter):
@@ -58,6 +76,7 @@ def parser() -> jsonargparse.ArgumentParser:
         "Each option below is a key of the YAML file as well.",
         epilog=EXAMPLES,
         formatter_class=_Formatter,
+        parser_mode=_MODE,
         exit_on_error=False,
         allow_abbrev=False,
     )
@@ -73,7 +92,11 @@ def parser() -> jsonargparse.ArgumentParser:
 
 def parse(arguments: Sequence[str]) -> tuple[Config, str | None]:
     """The config that the arguments describe, and whether to resume; a mistake is a ``ValueError`` of one sentence."""
-    found = _instantiate(lambda made: made.parse_args(_find_configs(arguments)))
+    words, configs = _find_configs(arguments)
+    try:
+        found = _instantiate(lambda made: made.parse_args(words))
+    except _NotOptions as error:
+        raise ValueError(f"{', '.join(configs)}: {error}") from None
     return Config(**{part: getattr(found, part) for part in _PARTS}), found.resume
 
 
@@ -95,24 +118,44 @@ def _instantiate(parse: Callable[[jsonargparse.ArgumentParser], Any]) -> Any:
                     raise ValueError(_no_options(part))
             return made.instantiate(parsed)
         except ArgumentError as error:
-            raise ValueError(_explain(str(error))) from None
+            said = str(error)
+            if whole := re.search(r"(?:(Unexpected)|Problems parsing) config:\s*(.*)", said, re.DOTALL):
+                text = " ".join(whole[2].split())[:MOST_SHOWN]
+                expected = f"expected options such as model: {{hidden: 64}}, got {text!r}"
+                raise _NotOptions(expected if whole[1] else f"not valid YAML: {text}") from None
+            raise ValueError(_explain(said)) from None
 
 
-def _find_configs(arguments: Sequence[str]) -> list[str]:
-    """The arguments with paths instead of names of configs that come with the library, and of folders of runs."""
-    found = []
+def _find_configs(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments with paths instead of names of configs that come with the library and of folders of runs, and the
+    paths that are the user's own."""
+    found, own = [], []
     for before, argument in zip(["", *arguments], arguments, strict=False):
         name = argument.removeprefix("--config=")
-        shipped = CONFIGS / f"{name}.yaml"
-        if (before == "--config" or name != argument) and not Path(name).is_file():
-            if shipped.exists():
+        if before == "--config" or name != argument:
+            given, shipped = Path(name), CONFIGS / f"{name}.yaml"
+            if not given.is_file() and not shipped.exists() and (given / FILE).is_file():
+                given = given / FILE
+            if given.is_file():
+                _read(given)
+                own.append(str(given))
+                argument = argument.removesuffix(name) + str(given)
+            elif shipped.exists():
                 argument = argument.removesuffix(name) + str(shipped)
-            elif packed.holds(Path(name)):
-                argument = argument.removesuffix(name) + as_yaml(packed.read_config(Path(name)))
-            elif (Path(name) / FILE).is_file():
-                argument = argument.removesuffix(name) + str(Path(name) / FILE)
+            elif packed.holds(given):
+                argument = argument.removesuffix(name) + as_yaml(packed.read_config(given))
         found.append(argument)
-    return found
+    return found, own
+
+
+def _read(file: Path) -> str:
+    """The text of a YAML file that is safe to parse."""
+    try:
+        text = read_bytes(file, MOST_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from None
+    check_yaml(text, file)
+    return text
 
 
 def load(path: str | Path) -> Config:
@@ -122,8 +165,9 @@ def load(path: str | Path) -> Config:
     file = path / FILE if path.is_dir() and not kept else path
     if not kept and not file.is_file():
         raise ValueError(f"{file} does not exist: expected a YAML file, or the folder of a run")
+    text = as_yaml(packed.read_config(path)) if kept else _read(file)
     try:
-        config = _parse_yaml(as_yaml(packed.read_config(path)) if kept else file.read_text(encoding="utf-8"))
+        config = _parse_yaml(text)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     return replace(config, run=replace(config.run, out=str(path))) if kept or path.is_dir() else config

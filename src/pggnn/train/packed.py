@@ -129,14 +129,16 @@ def runs_below(folder: Path) -> list[Path]:
     return sorted(one for one in found if one.is_relative_to(folder))
 
 
-def read_json(path: Path) -> Any:
-    """What a JSON file in the folder of a run holds, packed or not; None where there is none."""
+def read_json(path: Path, kind: Any) -> Any:
+    """What a JSON file in the folder of a run holds, packed or not, if it is of this kind; None where there is none."""
     if path.exists() or (found := find(path)) is None:
-        return files.read_json(path)
+        return files.read_json(path, kind)
     pack, run, inside = found
     if inside.endswith("/result.json"):
-        return pack.lines[run]["trainings"].get(inside.removesuffix("/result.json"))
-    return pack.lines[run].get(inside.removesuffix(".json"))
+        value = pack.lines[run]["trainings"].get(inside.removesuffix("/result.json"))
+    else:
+        value = pack.lines[run].get(inside.removesuffix(".json"))
+    return None if value is None else files.checked(value, kind, str(path))
 
 
 def read_log(folder: Path) -> list[Record]:

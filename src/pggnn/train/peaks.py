@@ -1,7 +1,10 @@
-"""The most memory that this process has taken."""
+"""The most memory that this process has taken, and how much there is."""
 
+import math
+import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -14,6 +17,16 @@ def peaks() -> dict[str, float]:
     if torch.cuda.is_initialized():
         gpu, used = torch.cuda.max_memory_reserved(), torch.cuda.max_memory_allocated()
     return {"ram": _resident(), "gpu": gpu / 2**20, "gpu_used": used / 2**20}
+
+
+def available() -> float:
+    """Bytes of RAM that processes here may have in all; infinity where unknown."""
+    found = [math.inf]
+    with suppress(OSError, ValueError, AttributeError):  # Windows
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(OSError, ValueError):  # no container, or none with a limit: "max"
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(found)
 
 
 def _resident() -> float:

@@ -1,7 +1,7 @@
 """Trained networks at work: evaluation on graphs with targets, prediction for graphs without."""
 
 import csv
-import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,9 @@ from pggnn.data import catalogue
 from pggnn.data.batches import Batches
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.graphs import Graphs
-from pggnn.data.schema import Schema
+from pggnn.data.schema import Name, Schema
 from pggnn.data.storage import Storage, fitting
-from pggnn.files import read_json
+from pggnn.files import csv_cell, read_json, to_json
 from pggnn.train import packed, protocol
 from pggnn.train.checkpoint import Checkpoint, load_weights
 from pggnn.train.config import FILE, Config
@@ -25,7 +25,10 @@ from pggnn.train.loop import BEST, EVALUATION_BATCH, LAST
 from pggnn.train.models import Scorer, build
 from pggnn.train.options import load
 from pggnn.train.protocol import Member
-from pggnn.train.task import Task, steady
+from pggnn.train.task import NONFINITE, Task, is_finite, steady
+
+NOTE = "not finite"
+"""What a row says whose answer is NaN or infinite."""
 
 
 def device() -> str:
@@ -69,10 +72,9 @@ class Trained:
             others = f", but there are runs below it: {below}" if below else ""
             why = f"there is no {FILE} in it{others}" if folder.exists() else "it does not exist"
             raise ValueError(f"{folder} is not the folder of a run: {why}")
-        config, kept = load(run), read_json(run / SCHEMA)
-        if kept is None:
+        config, schema = load(run), read_json(run / SCHEMA, Schema)
+        if schema is None:
             raise ValueError(f"{run} is not whole: there is no {SCHEMA} in it")
-        schema = Schema.from_fields(kept)
         scorers = {}
         for member in protocol.members(config):
             path = run / member.name / {"best": BEST, "last": LAST}[which]
@@ -114,7 +116,10 @@ class Trained:
 
 
 def evaluate(folder: str | Path, data: str | None = None, split: str | None = None, which: str = "best") -> Any:
-    """The metrics of each training of a run, on its own test graphs or on other graphs; yields name and figures."""
+    """The metrics of each training of a run, on its own test graphs or on other graphs; yields name and figures.
+
+    An answer that is not finite is counted as wrong. Figures then have ``"nonfinite"``, the names of the graphs.
+    """
     trained = Trained.load(folder, which)
     task, name = trained.task, data or trained.config.data.name
     dataset = trained.read(name)
@@ -142,14 +147,20 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
             index = dataset.splits[split] if split else torch.arange(len(graphs))
-        metrics = task.metrics()
-        targets = task.targets(labelled.take(index).y)
-        metrics.update(trained.answers(storage, index, [member]), task.measurable(targets))
-        yield member, {metric: float(value) for metric, value in metrics.compute().items()}
+        outputs = trained.answers(storage, index, [member])
+        figures: dict[str, Any] = task.measure(outputs, task.targets(labelled.take(index).y))
+        numbers = torch.arange(len(index))
+        if trained.schema.level == "node":
+            numbers = numbers.repeat_interleave(storage.counts[0].cpu()[index])
+        lost = index[numbers[~is_finite(outputs)].unique()].tolist()
+        if lost:
+            figures[NONFINITE] = [dataset.ids[i] if dataset.ids else i for i in lost]
+        yield member, figures
 
 
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
-    """One row for each graph, or for each node where nodes have targets."""
+    """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
+    ``"note"`` says so."""
     storage = stored(Graphs.of(dataset))
     outputs = trained.answers(storage)
     names = dataset.ids or range(len(storage.graphs))
@@ -165,22 +176,31 @@ def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]
         yield place | _answer(trained, row)
 
 
-def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> int:
-    """Writes rows as ``"csv"`` or ``"jsonl"``; returns how many."""
+def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int, list[Name]]:
+    """Writes rows as ``"csv"`` or ``"jsonl"``; returns how many, and the graphs whose answers are not finite."""
     count = 0
+    lost: dict[Name, None] = {}
     writer: Any = None
     for count, row in enumerate(rows, start=1):  # noqa: B007
+        if row["note"] == NOTE:
+            lost[row["graph"]] = None
         if form == "jsonl":
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            file.write(to_json(row) + "\n")
             continue
         if writer is None:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(row)
-    return count
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(map(csv_cell, row))
+        writer.writerow(map(csv_cell, row.values()))
+    return count, [*lost]
 
 
 def _answer(trained: Trained, row: list[float]) -> dict[str, Any]:
+    finite = all(map(math.isfinite, row))
+    known = _named(trained, row)
+    return (known if finite else dict.fromkeys(known)) | {"note": None if finite else NOTE}
+
+
+def _named(trained: Trained, row: list[float]) -> dict[str, Any]:
     if trained.task.kind == "classification":
         classes = trained.schema.classes
         best = max(range(len(row)), key=row.__getitem__)

@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor
 
+from pggnn.console import tell, visible
 from pggnn.train.log import Record
+from pggnn.train.task import NONFINITE
 
 REFRESH = 0.5
 """Seconds between two looks at the loss, which on a GPU has to be waited for."""
@@ -26,7 +28,7 @@ class Bars:
     def __init__(self, console: Console, metric: str = "", tested: bool = True) -> None:
         self.console, self.metric, self.parts = console, metric, ("val", "test") if tested else ("val",)
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TextColumn("epochs"),
+            TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn(), TextColumn("epochs"),
             TextColumn("{task.fields[said]}"), TimeElapsedColumn(), TimeRemainingColumn(),
             console=console, disable=not console.is_terminal,
         )  # fmt: skip
@@ -50,7 +52,7 @@ class Bar:
 
     def __init__(self, bars: Bars, name: str, epochs: int, done: int) -> None:
         self._bars, self._name, self._epochs = bars, name, epochs
-        self._task = bars._progress.add_task(name, total=epochs, completed=done, said="")
+        self._task = bars._progress.add_task(visible(name), total=epochs, completed=done, said="")
         self._looked, self._tail, self.done = 0.0, "", done
 
     def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
@@ -66,17 +68,22 @@ class Bar:
     def epoch(self, record: Record) -> None:
         """After each epoch."""
         self.done = record["epoch"]
-        figures = ", ".join(f"{part} {record[part]:.4f}" for part in self._bars.parts if part in record)
+        figures = ", ".join(_figure(part, record) for part in self._bars.parts if part in record)
         self._tail = " ".join(filter(None, (self._bars.metric, figures, f"lr {record['lr']:.2g}")))
         said = f"loss {record['loss']:.4g} {self._tail}"
         self._bars._progress.update(self._task, completed=self.done, said=said)
         tenth = max(1, self._epochs // 10)
         if not self._bars.console.is_terminal and (self.done % tenth == 0 or self.done == self._epochs):
-            self._bars.console.print(f"{self._name}: epoch {self.done}/{self._epochs}, {said}", soft_wrap=True)
+            tell(self._bars.console, f"{self._name}: epoch {self.done}/{self._epochs}, {said}")
 
     def finish(self) -> None:
         """The training has ended, perhaps before its last epoch."""
         self._bars._progress.update(self._task, total=max(self.done, 1), completed=max(self.done, 1))
+
+
+def _figure(part: str, record: Record) -> str:
+    lost = record.get(f"{part} {NONFINITE}")
+    return f"{part} {record[part]:.4f}" + (f" ({lost} answers not finite)" if lost else "")
 
 
 class Silence:

@@ -1,18 +1,18 @@
 """Which trainings make up a run: seeds, splits and folds, and the figures that come out of all of them."""
 
-import json
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 import torch
 from torch import Tensor
 
 from pggnn.data.graphs import Graphs
 from pggnn.data.splits import random_split, stratified_folds
-from pggnn.files import write_text
+from pggnn.files import to_json, write_text
 from pggnn.seeds import derived_seed
 from pggnn.train import log, packed
 from pggnn.train.config import Config
@@ -33,6 +33,20 @@ class Member:
     def name(self) -> str:
         """Its folder inside the run's."""
         return f"seed{self.seed}" + (f"/fold{self.fold}" if self.fold is not None else "")
+
+
+class Result(TypedDict):
+    """What is kept of a training that has ended."""
+
+    metric: str
+    ended: Literal["epochs", "learning rate"]
+    parameters: int
+    memory: NotRequired[dict[str, float]]
+    epoch: int
+    best_epoch: int
+    val: float | None
+    test: float
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -127,12 +141,12 @@ def _hold_out(index: Tensor, y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
 
 def save_result(folder: Path, result: dict[str, Any]) -> None:
     """Marks a training as ended, with what came out."""
-    write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
+    write_text(folder / RESULT, to_json(result, indent=2) + "\n")
 
 
 def load_result(folder: Path) -> dict[str, Any] | None:
     """What came out of a training, or None while it has not ended."""
-    result: dict[str, Any] | None = packed.read_json(folder / RESULT)
+    result: dict[str, Any] | None = packed.read_json(folder / RESULT, Result)
     return result
 
 
@@ -158,7 +172,12 @@ def summarise(config: Config, folder: Path) -> Summary:
         per_seed[seed] = values
     means = [statistics.fmean(values) for values in per_seed.values()]
     each = means if len(means) > 1 else next(iter(per_seed.values()))
-    return Summary(metric, statistics.fmean(means), statistics.pstdev(each), each, epochs)
+    return Summary(metric, statistics.fmean(means), deviation(each), each, epochs)
+
+
+def deviation(values: Sequence[float]) -> float:
+    """That of the population; NaN where a value is not finite."""
+    return statistics.pstdev(values) if all(map(math.isfinite, values)) else math.nan
 
 
 def curve(records: list[log.Record], what: str) -> dict[int, float]:

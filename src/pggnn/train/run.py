@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from rich.console import Console
 
-from pggnn.console import is_gpu_full
+from pggnn.console import is_gpu_full, tell
 from pggnn.data import catalogue
 from pggnn.data.graphs import Graphs
 from pggnn.data.storage import Storage, fitting
@@ -20,7 +20,7 @@ from pggnn.train import authors, checkpoint, log, protocol
 from pggnn.train.config import Config
 from pggnn.train.distributed import is_main, processes
 from pggnn.train.folder import claimed, clear, conclude, locked, missing, prepare, uses_gpu
-from pggnn.train.models import build
+from pggnn.train.models import COPIES, build
 from pggnn.train.progress import Bar, Bars
 from pggnn.train.protocol import Member, Summary
 from pggnn.train.task import Task
@@ -80,7 +80,7 @@ def check(config: Config, graphs: Graphs) -> None:
     if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     protocol.parts(config, graphs, protocol.members(config)[0])
-    build(config.model, graphs.schema)
+    build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
     if config.protocol.random == "authors":
         authors.check(config)
     if config.model.relabellings > 0:
@@ -238,7 +238,7 @@ def train_side_by_side(
                         failed.append(f"{folder}: {said}")
                         said += "; the others go on"
                     if waiting or running:
-                        bars.console.print(f"{folder}: {said}", soft_wrap=True, highlight=False)
+                        tell(bars.console, f"{folder}: {said}")
     finally:
         workers.close()
     if failed:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from rich.console import Console
 
+from pggnn.console import tell
 from pggnn.data.graphs import Graphs
 from pggnn.train import log, packed
 from pggnn.train.choice import Key, Options
@@ -59,13 +60,19 @@ def train_missing(
         tested: Whether test figures are shown meanwhile.
     """
     known: dict[str, Graphs] = {}
-    with ExitStack() as held:
-        for config in configs.values():
-            if is_done(config):
-                continue
-            data = json.dumps([config.data.name, config.data.options, config.data.walks])
+    undone: list[tuple[Config, Graphs]] = []
+    for (row, column), config in configs.items():  # all of them, before there is a folder of the first
+        if is_done(config):
+            continue
+        data = json.dumps([config.data.name, config.data.options, config.data.walks])
+        try:
             graphs = known[data] = known.get(data) or load_graphs(config)
             check(config, graphs)
+        except ValueError as error:
+            raise ValueError(f"{row} on {column}: {error}") from None
+        undone.append((config, graphs))
+    with ExitStack() as held:
+        for config, graphs in undone:
             held.enter_context(claimed(config.folder))
             prepare(config, graphs, "last" if (config.folder / FILE).exists() else None)
             held.callback(discard_unbegun, config.folder)
@@ -76,7 +83,7 @@ def train_missing(
             train_side_by_side(todo, jobs, "last", bars, until)
     left = _missing(configs)
     if left:
-        console.print(describe(name, configs, left, jobs), soft_wrap=True, highlight=False)
+        tell(console, describe(name, configs, left, jobs))
     return left
 
 

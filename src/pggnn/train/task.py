@@ -21,6 +21,9 @@ LOSSES: dict[str, tuple[str, Callable[..., Tensor]]] = {
 DEFAULT_LOSS = {"regression": "mse", "classification": "cross_entropy", "multilabel": "bce"}
 METRIC = {"regression": "MAE", "classification": "accuracy", "multilabel": "average precision"}
 
+NONFINITE = "nonfinite"
+"""Beside metrics: the answers that are not finite."""
+
 
 @contextmanager
 def steady(device: torch.device) -> Iterator[None]:
@@ -111,14 +114,37 @@ class Task:
         """Targets in the type that the metrics expect."""
         return targets.long() if self.kind == "multilabel" else targets
 
+    def measure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
+        """The metrics of answers, those of all processes together. A class of which the answer is not finite is missed,
+        and no other is found for it; errors and precisions are then not finite either."""
+        metrics = self.metrics().to(outputs.device)
+        missed = targets[:0]
+        if self.kind == "classification":  # or argmax would take NaN for the first class
+            known = is_finite(outputs)
+            outputs, targets, missed = outputs[known], targets[known], targets[~known]
+        if len(outputs):
+            metrics.update(outputs, self.measurable(targets))
+        for metric in metrics.values() if len(missed) else ():
+            counts = missed.bincount(minlength=self.schema.out_channels)
+            metric.fn += counts if metric.fn.numel() > 1 else counts.sum()
+            metric._update_count += 1
+        return {name: float(value) for name, value in metrics.compute().items()}
+
     def outputs(self, scores: Tensor) -> Tensor:
-        """Scores as answers that can be averaged over models: probabilities, or values. A committee's are averaged."""
+        """Scores as answers that can be averaged over models: probabilities, or values. A committee's are averaged.
+        What an infinite score makes sure of, an overflow does: its probability is NaN."""
         answers = _wide(scores)
+        infinite = ~answers.isfinite()
         if self.kind == "classification":
-            answers = torch.softmax(answers, dim=-1)
+            answers = torch.softmax(answers, dim=-1).masked_fill(infinite.any(-1, keepdim=True), torch.nan)
         elif self.kind == "multilabel":
-            answers = torch.sigmoid(answers)
+            answers = torch.sigmoid(answers).masked_fill(infinite, torch.nan)
         return answers.mean(0) if answers.dim() == 3 else answers
+
+
+def is_finite(outputs: Tensor) -> Tensor:
+    """Which answers are numbers throughout."""
+    return outputs.isfinite().flatten(1).all(1)
 
 
 def _wide(scores: Tensor) -> Tensor:
