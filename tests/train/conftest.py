@@ -57,7 +57,8 @@ def fork():
     """``os.fork``, for a child that trains."""
     if torch.cuda.is_available():
         pytest.skip("where PyTorch sees a GPU, a process forked from one that has trained cannot train")
-    return os.fork
+    with torch.backends.mkldnn.flags(enabled=False):  # on ARM its threads do not survive a fork: the child would wait
+        yield os.fork
 
 
 @pytest.fixture
