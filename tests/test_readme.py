@@ -16,17 +16,19 @@ from pggnn import PGGNN
 from pggnn.cli import main, parser
 from pggnn.testing import DEGREES, random_graph
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+README, LAYER = ((ROOT / page).read_text() for page in ("README.md", "docs/layer.md"))
+SHOWN = "".join((ROOT / page).read_text() for page in ("README.md", "docs/layer.md", "docs/data.md", "docs/lab.md"))
 
 
-def code(language, section):
+def code(language, section, page=README):
     """The blocks of code in a section."""
-    text = README.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    text = page.split(f"\n## {section}\n")[1].split("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def test_code_runs():
-    (net,), (plan, recorded) = (code("python", section) for section in ("Ten lines", "For speed"))
+    (net,), (plan, recorded) = code("python", "Ten lines"), code("python", "For speed", LAYER)
     x, edge_index, batch = torch.randn(len(DEGREES), 16), random_graph(), torch.zeros(len(DEGREES), dtype=torch.long)
     names: dict = {}
     exec(net, names)
@@ -41,7 +43,7 @@ def test_code_runs():
 
 
 COMMANDS = re.findall(
-    r"^pggnn (?!train )(.+)$", "".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL)), re.MULTILINE
+    r"^pggnn (?!train )(.+)$", "".join(re.findall(r"```sh\n(.*?)```", SHOWN, re.DOTALL)), re.MULTILINE
 )
 
 
@@ -68,7 +70,14 @@ def test_the_layer_alone_needs_no_extras():
     assert run.returncode == 0, run.stderr
 
 
-PAGES = ["README.md", "results/README.md", "benchmarks/README.md", "docs/training.md", "docs/results.md"]
+PAGES = [
+    "README.md", "results/README.md", "benchmarks/README.md", "docs/layer.md", "docs/data.md", "docs/training.md",
+    "docs/results.md",
+]  # fmt: skip
+
+
+def test_the_first_page_is_one_that_people_finish():
+    assert len(README.splitlines()) <= 150
 
 
 @pytest.mark.parametrize("page", PAGES)
