@@ -88,6 +88,8 @@ def checked(value: Any, kind: Any, place: str) -> Any:
     if kind is Any:
         return value
     if origin in (Union, UnionType):
+        if {int, str} <= {*inner} and type(value) is int:  # a name, which may be a number of any size
+            return value
         fitting = [one for one in inner if _fits(value, get_origin(one) or one)]
         return checked(value, fitting[0] if fitting else inner[0], place)
     if origin is Literal:

@@ -11,7 +11,7 @@ from pggnn.data.counting import Counting
 from pggnn.data.graphs import Graphs
 from pggnn.data.jsonl import load_jsonl
 from pggnn.data.schema import Schema
-from pggnn.plan import FIELDS
+from pggnn.plan import TENSORS
 from pggnn.seeds import derived_seed
 
 
@@ -25,7 +25,8 @@ def assert_equal(ours, theirs, flow="source_to_target"):
         assert ours[key].dtype == theirs[key].dtype, key
     assert ours.num_graphs == theirs.num_graphs
     plan = Plan.build(theirs.edge_index, theirs.num_nodes, flow)
-    assert all(torch.equal(getattr(ours.plan, name), getattr(plan, name)) for name in FIELDS)
+    assert all(torch.equal(getattr(ours.plan, name), getattr(plan, name)) for name in TENSORS)
+    assert ours.plan.flow == plan.flow
 
 
 @pytest.mark.parametrize(

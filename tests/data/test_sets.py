@@ -115,7 +115,7 @@ def test_names_of_labels_and_classes(data_root):
     ):
         load("MUTAG", data_root, split="train")
     assert Schema.from_json(mutag.schema.to_json()) == mutag.schema
-    strange = Schema("node", "multilabel", 3, 2, 1, (), ("\ud800", "é\0"), (10**30, -1), "target_to_source")
+    strange = Schema("node", "multilabel", 3, 2, 1, (), ("é", "\0"), (10**30, -1), flow="target_to_source")
     assert Schema.from_json(strange.to_json()) == strange
 
 

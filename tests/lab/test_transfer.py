@@ -119,7 +119,7 @@ def test_constant_features_know_nothing_of_the_size(tmp_path):
 def test_validation_chooses_the_weights(tmp_path, monkeypatch):
     graphs, numbers = draw_sets(TINY, seed=0)
     worse = count()
-    monkeypatch.setattr(Training, "measure", lambda self, index: {"MAE": float(next(worse))})
+    monkeypatch.setattr(Training, "measure", lambda self, index: {"MAE": float(next(worse)), "nonfinite": 0})
     parts = Parts(numbers["train"], numbers["val"], numbers["10 nodes"])
     training = transfer.train(choose(graphs, "cliques", "constant"), parts, MODEL, 3, 0, tmp_path, Silence())
     weights = training.network.state_dict()

@@ -39,7 +39,7 @@ def test_what_a_variant_does_not_have_is_refused():
     for options in ({"orderings": "single"}, {"orderings": 2}, {"root": "linear"}, {"reduce": "mean"}):
         with pytest.raises(ValueError, match=f"pairs has no choice of {next(iter(options))}"):
             build(ModelConfig(aggregation="pairs", **options), SCHEMA)
-    with pytest.raises(ValueError, match="structure is for sequences of the forms"):
+    with pytest.raises(ValueError, match="structure is for the frames"):
         build(ModelConfig(aggregation="chain", structure=1), SCHEMA)
     assert ModelConfig("gin").reads == ""
 
