@@ -35,13 +35,20 @@ class Member:
         return f"seed{self.seed}" + (f"/fold{self.fold}" if self.fold is not None else "")
 
 
+class Memory(TypedDict):
+    """Most memory that a training took, in MiB."""
+
+    ram: float
+    gpu: float
+
+
 class Result(TypedDict):
     """What is kept of a training that has ended."""
 
     metric: str
     ended: Literal["epochs", "learning rate"]
     parameters: int
-    memory: NotRequired[dict[str, float]]
+    memory: NotRequired[Memory]
     epoch: int
     best_epoch: int
     val: float | None
