@@ -183,9 +183,7 @@ class Plan:
         return self._map(Tensor.pin_memory)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> "Plan":
-        changed: dict[str, Any] = {
-            name: function(getattr(self, name)) for name in FIELDS if name not in ("profile", "flow")
-        }
+        changed: dict[str, Any] = {name: function(getattr(self, name)) for name in TENSORS if name != "profile"}
         return replace(self, **changed)
 
 
