@@ -59,5 +59,5 @@ def test_lazy_weights_take_their_size_from_the_first_rows():
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="cell must be one of 'lstm', 'gru', 'srn'"):
         Recurrence(2, 2, cell="lstn")
-    with pytest.raises(ValueError, match="at least 1, got 0 and 1"):
+    with pytest.raises(ValueError, match=r"the hidden size \(out_channels\) must be an integer ≥ 1, got 0"):
         Recurrence(2, 0)

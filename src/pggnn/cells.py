@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import torch
@@ -63,6 +64,11 @@ def split_layers(weights: Sequence[Tensor]) -> list[Layer]:
     return [Layer(None, weights[0], None, weights[1]), *(Layer(*layer) for layer in upper)]
 
 
+def is_integer(value: object, least: int) -> bool:
+    """Whether an argument is a whole number, NumPy's too, and large enough."""
+    return isinstance(value, Integral) and int(value) >= least
+
+
 class Recurrence(torch.nn.Module):
     """The weights of a stacked RNN, named, shaped and ordered as in ``torch.nn.LSTM``, ``GRU`` and ``RNN``.
 
@@ -72,12 +78,11 @@ class Recurrence(torch.nn.Module):
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, cell: str = "lstm") -> None:
         super().__init__()
-        if cell not in CELLS:
+        if not isinstance(cell, str) or cell not in CELLS:
             raise ValueError(f"cell must be one of {', '.join(map(repr, CELLS))}, got {cell!r}")
-        if hidden_size < 1 or num_layers < 1:
-            raise ValueError(
-                f"hidden size (out_channels) and num_layers must be at least 1, got {hidden_size} and {num_layers}"
-            )
+        for name, number in (("the hidden size (out_channels)", hidden_size), ("num_layers", num_layers)):
+            if not is_integer(number, 1):
+                raise ValueError(f"{name} must be an integer ≥ 1, got {number!r}")
         self.hidden_size, self.num_layers, self.cell = hidden_size, num_layers, cell
         rows = CELLS[cell].gates * hidden_size
         for layer in range(num_layers):

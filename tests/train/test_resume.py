@@ -206,6 +206,32 @@ def test_a_sweep_whose_parent_is_killed(small, fit, start, classes, assert_same,
 
 
 @pytest.mark.slow
+def test_a_hundred_random_kills(small, fit, start, assert_same):
+    """Runs are killed up to eight times each, at any moment, until a hundred kills have hit one that was at work."""
+    options = {"optim_epochs": 12, "optim_average": 0.9, "model_dropout": 0.5, "model_numbering": "random"}
+    alone = small("alone", **options)
+    fit(small("before"))
+    begin = time.monotonic()
+    expected = fit(alone)
+    duration = time.monotonic() - begin
+    seed = int(os.environ.get("PGGNN_FUZZ_SEED") or random.randrange(10**6))
+    print(f"PGGNN_FUZZ_SEED={seed}, {duration:.1f} s left alone")
+    moments, kills, runs, reached = random.Random(seed), 0, 0, set()
+    while kills < 100:
+        killed = small(f"killed{runs}", **options)
+        for _ in range(8):
+            if kill(start(killed, "last"), moments.uniform(0, duration)):
+                break
+            kills += 1
+            reached.add(len(log.read(killed.folder / "seed0")))
+        assert fit(killed, "last") == expected
+        assert_same(alone.folder / "seed0", killed.folder / "seed0")
+        runs += 1
+    print(f"{kills} kills in {runs} runs, after {sorted(reached)} epochs: each ended bitwise as the one left alone")
+    assert len(reached) > 4, "the kills did not spread over the training"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("sweep", [False, True], ids=["one training", "folds side by side"])
 def test_twenty_random_moments(sweep, small, fit, classes, assert_same):
     """Ten moments of each kind, some while the command starts, most while it trains."""

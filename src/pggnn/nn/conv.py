@@ -1,6 +1,5 @@
 """``PGConv``: the permutation-group aggregator as a PyTorch Geometric layer."""
 
-from numbers import Integral
 from typing import Literal
 
 import torch
@@ -9,7 +8,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.typing import OptPairTensor, OptTensor, Size
 
-from pggnn.cells import CELLS, LazyRecurrence, Recurrence
+from pggnn.cells import CELLS, LazyRecurrence, Recurrence, is_integer
 from pggnn.ops import check_backend, group_recurrence
 from pggnn.ops.structure import MOST_BITS
 from pggnn.orderings import TOLD, Frame, Orderings, Reading, Reduce, read
@@ -42,16 +41,17 @@ class SequenceConv(MessagePassing):
         if numbering not in ("given", "random"):
             raise ValueError(f'numbering must be "given" or "random", got {numbering!r}')
         check_backend(backend, workspace)
-        for name, number in (("numberings", numberings), ("max_degree", max_degree), ("edge_dim", edge_dim)):
-            may_be_none = name != "numberings"
-            if not (may_be_none and number is None) and not _is_integer(number, 1):
-                raise ValueError(f"{name} must be {'None or ' * may_be_none}an integer ≥ 1, got {number!r}")
-        if not _is_integer(structure, 0) or structure > MOST_BITS:
+        for name, number in (("max_degree", max_degree), ("edge_dim", edge_dim)):
+            if number is not None and not is_integer(number, 1):
+                raise ValueError(f"{name} must be None or an integer ≥ 1, got {number!r}")
+        if not is_integer(numberings, 1):
+            raise ValueError(f"numberings must be an integer ≥ 1, got {numberings!r}")
+        if not is_integer(structure, 0) or structure > MOST_BITS:
             raise ValueError(f"structure must be a number of earlier neighbours, 0 to {MOST_BITS}, got {structure!r}")
         if structure > 0 and reading.frame not in TOLD:
             raise ValueError(f"structure is for the frames {', '.join(TOLD)}, got {reading.frame!r}")
         channels = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
-        if len(channels) != 2 or not all(_is_integer(size, 1) or size == -1 for size in channels):
+        if len(channels) != 2 or not all(is_integer(size, 1) or size == -1 for size in channels):
             raise ValueError(
                 "in_channels must be at least 1, or -1 to take it from the first input, or a pair of such numbers, "
                 f"got {in_channels!r}"
@@ -210,10 +210,6 @@ class SequenceConv(MessagePassing):
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, cell={self.cell!r})"
 
 
-def _is_integer(value: object, least: int) -> bool:
-    return isinstance(value, Integral) and int(value) >= least
-
-
 def _check_type(what: str, tensor: Tensor, weights: torch.dtype) -> None:
     """Refuses what cannot be multiplied by the weights: autocast leaves float64 as it is."""
     if not tensor.is_floating_point():
@@ -309,7 +305,7 @@ class PGConv(SequenceConv):
         group: str = "pairs",
     ) -> None:
         frames: dict[str, Frame] = {"merged": "merged", "linear": "closed"}
-        if root not in frames:
+        if not isinstance(root, str) or root not in frames:
             raise ValueError(f'root must be "merged" or "linear", got {root!r}')
         super().__init__(
             in_channels, out_channels, read(orderings, group, frames[root], reduce), cell, num_layers, numbering,

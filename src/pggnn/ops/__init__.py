@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 from torch import Tensor
 
+from pggnn.cells import is_integer
 from pggnn.ops import reference
 from pggnn.ops.operator import differentiable
 from pggnn.ops.structure import step_codes
@@ -19,8 +20,8 @@ def check_backend(backend: str, workspace: int | None) -> None:
     """Refuses backends that do not exist and budgets that make no sense."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
-    if workspace is not None and workspace < 0:
-        raise ValueError(f"workspace must be a number of bytes ≥ 0, got {workspace}")
+    if workspace is not None and not is_integer(workspace, 0):
+        raise ValueError(f"workspace must be None or a whole number of bytes ≥ 0, got {workspace!r}")
 
 
 def group_recurrence(
