@@ -200,6 +200,14 @@ def test_a_loss_that_is_no_number(options, small, fit, tmp_path):
     fit(small(optim_lr=0.001, **options))  # the folder can be used as it is
 
 
+def test_weights_that_are_no_numbers_after_the_last_step(small, fit):
+    """The loss of an epoch of one step is that of the weights before it."""
+    config = small(optim_lr=1e40, optim_batch_size=64)
+    with pytest.raises(ValueError, match="the weights are no longer finite in epoch 1; nothing was saved"):
+        fit(config)
+    assert not list(config.folder.glob("**/*.safetensors"))
+
+
 def test_what_was_good_before_the_loss_broke_is_kept(small, fit, monkeypatch):
     config = small()
     fit(config)
