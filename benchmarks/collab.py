@@ -10,11 +10,11 @@ from torch_geometric.data import Batch
 from benchmarks.data import is_there
 from benchmarks.epochs import shipped
 from benchmarks.timing import DEVICE, Figures, autocast, gpu_peak, seconds
-from pggnn.data.batches import Batches
-from pggnn.data.catalogue import load
+from pggnn.data.batching.batches import Batches
+from pggnn.data.loading import load
 from pggnn.orderings import Reading
-from pggnn.train.models import Scorer, allot_workspace, build
-from pggnn.train.task import Task
+from pggnn.train.engine.models import Scorer, allot_workspace, build
+from pggnn.train.engine.task import Task
 
 
 def collab(count: int = 5) -> Figures:

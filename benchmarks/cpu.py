@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from torch_geometric.data import Batch, Data
 
 from benchmarks.timing import Figures, in_turns
-from pggnn.data.counting import erdos_renyi, random_regular
+from pggnn.data.sets.counting import erdos_renyi, random_regular
 from pggnn.groups import group
 from pggnn.nn import PGGNN, PGConv
 from pggnn.plan import Plan

@@ -5,10 +5,11 @@ import sys
 from functools import partial
 
 from benchmarks.timing import Figures, in_turns
-from pggnn.data import mnist
-from pggnn.data.batches import Batches
-from pggnn.data.catalogue import CATALOGUE, load
-from pggnn.data.store import data_root
+from pggnn.data.batching.batches import Batches
+from pggnn.data.cache import data_root
+from pggnn.data.catalogue import CATALOGUE
+from pggnn.data.loading import load
+from pggnn.data.sets import mnist
 
 
 def data(rounds: int = 3) -> Figures:

@@ -7,16 +7,16 @@ import torch
 from rich.console import Console
 
 from benchmarks.timing import Figures, in_turns
-from pggnn.data.batches import Batches
-from pggnn.data.counting import Counting
+from pggnn.data.batching.batches import Batches
+from pggnn.data.batching.storage import Storage
 from pggnn.data.graphs import Graphs
-from pggnn.data.storage import Storage
+from pggnn.data.sets.counting import Counting
 from pggnn.nn import PGGNN
 from pggnn.train.config import Config, DataConfig, OptimConfig, RunConfig
-from pggnn.train.log import Log
-from pggnn.train.loop import Parts, Training
-from pggnn.train.progress import Bars
-from pggnn.train.run import make_fabric
+from pggnn.train.engine.log import Log
+from pggnn.train.engine.loop import Parts, Training
+from pggnn.train.runs.progress import Bars
+from pggnn.train.runs.run import make_fabric
 
 
 def engine(steps: int = 20, rounds: int = 7) -> Figures:

@@ -15,15 +15,15 @@ from torch_geometric.nn import GIN, global_add_pool
 
 from benchmarks.data import is_there
 from benchmarks.timing import DEVICE, Figures, seconds, settings
-from pggnn.data.catalogue import load
 from pggnn.data.graphs import Graphs
+from pggnn.data.loading import load
 from pggnn.train.config import Config, RunConfig
-from pggnn.train.loop import Training
+from pggnn.train.engine.loop import Training
+from pggnn.train.engine.task import Task
 from pggnn.train.options import CONFIGS
 from pggnn.train.options import load as load_config
-from pggnn.train.progress import Silence
-from pggnn.train.run import first_training
-from pggnn.train.task import Task
+from pggnn.train.runs.progress import Silence
+from pggnn.train.runs.run import first_training
 
 MOST_GIN_STEPS = {"MNIST": 100}
 """Steps of GIN from which its epoch is scaled up."""

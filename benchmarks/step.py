@@ -13,11 +13,11 @@ from torch_geometric.nn import GIN
 
 from benchmarks.epochs import epoch_seconds, shipped
 from benchmarks.timing import DEVICE, ON_GPU, Figures, Task, autocast, milliseconds, wait
-from pggnn.data.counting import erdos_renyi
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import PGGNN, Recorded
 from pggnn.plan import Plan
 from pggnn.train.config import DataConfig
-from pggnn.train.run import first_training, load_graphs
+from pggnn.train.runs.run import first_training, load_graphs
 
 
 def step(graphs: int = 5000, changing: int = 32) -> Figures:

@@ -23,7 +23,7 @@ from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 from torch_geometric.utils import coalesce, to_undirected
 
 from pggnn import PGConv, Plan
-from pggnn.data.counts import triangles
+from pggnn.data.features.motifs import triangles
 
 
 class PlanSampler(BaseSampler):

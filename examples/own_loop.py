@@ -14,7 +14,7 @@ from torch.nn.functional import l1_loss, mse_loss
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from pggnn.data.counting import erdos_renyi
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import PGGNN, Recorded
 
 

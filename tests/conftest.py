@@ -40,7 +40,7 @@ def cache(tmp_path_factory):
 @pytest.fixture(scope="session")
 def trainings_in_this_process():
     """Stands for processes that train, where it does not matter who does: one takes seconds to start."""
-    from pggnn.train.worker import run
+    from pggnn.train.runs.worker import run
 
     class InThisProcess:
         def __init__(self):
@@ -63,7 +63,7 @@ def trainings_in_this_process():
 @pytest.fixture
 def in_this_process(monkeypatch, trainings_in_this_process):
     """Trainings side by side are trained here, one after another."""
-    monkeypatch.setattr("pggnn.train.run.Workers", trainings_in_this_process)
+    monkeypatch.setattr("pggnn.train.runs.run.Workers", trainings_in_this_process)
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,7 @@ def test_control_c_says_how_to_go_on_with_a_sweep(command, capsys, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    for place in ("train.tune.tune", "paper.results.reproduce", "paper.search.search"):
+    for place in ("train.sweeps.tune.tune", "reproduce.results.reproduce", "reproduce.search.search"):
         monkeypatch.setattr(f"pggnn.{place}", interrupt)
     assert main(command) == 130
     assert capsys.readouterr().err == (

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.loader import NeighborLoader
 from torch_geometric.sampler import NodeSamplerInput
 
-from pggnn.data.counting import erdos_renyi
+from pggnn.data.sets.counting import erdos_renyi
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

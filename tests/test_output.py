@@ -10,8 +10,8 @@ from rich.console import Console
 from pggnn.cli import main
 from pggnn.console import print_table, say, tell, visible
 from pggnn.files import csv_cell
-from pggnn.train.predict import write
-from pggnn.train.progress import Bars
+from pggnn.train.runs.predict import write
+from pggnn.train.runs.progress import Bars
 
 RED = "\x1b[31mred"
 

@@ -116,7 +116,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add_lab_commands(sub)
 
-    from pggnn.paper.cli import add_commands as add_paper_commands
+    from pggnn.reproduce.cli import add_commands as add_paper_commands
 
     sub = command(
         "reproduce", None, "The paper's tables, trained and measured, and its figures, drawn from the code.",

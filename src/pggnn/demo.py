@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn.models import GIN
 
-from pggnn.data.counting import erdos_renyi
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import PGGNN
 
 if TYPE_CHECKING:

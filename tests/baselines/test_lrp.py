@@ -9,8 +9,8 @@ from torch_geometric.utils import erdos_renyi_graph
 from pggnn import Plan
 from pggnn.baselines import GIN, LRP, lrp
 from pggnn.baselines.lrp import PAIRS, LRPLayer
-from pggnn.data import counts
-from pggnn.data.classic import complete, cycle
+from pggnn.data.features import motifs as counts
+from pggnn.data.sets.classic import complete, cycle
 from pggnn.testing import check_aggregator, features, random_graph, sensitivity
 
 

@@ -10,7 +10,7 @@ from torch_geometric.utils import erdos_renyi_graph
 from pggnn import Plan
 from pggnn.baselines import GIN, RGIN, RP, SAGE, rp
 from pggnn.baselines.sage import SampledLSTM
-from pggnn.data.counting import erdos_renyi
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn.labels import permute, permute_columns
 
 MODELS = [SAGE, RGIN, RP]

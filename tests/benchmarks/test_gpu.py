@@ -7,7 +7,7 @@ import torch
 
 from benchmarks import __main__ as command
 from benchmarks import collab, epochs, layer, linear, record, step, timing
-from pggnn.data.catalogue import load
+from pggnn.data.loading import load
 from pggnn.groups import order
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 

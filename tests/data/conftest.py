@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from pggnn.data.tu import TU
+from pggnn.data.sets.tu import TU
 
 
 @pytest.fixture(scope="session")

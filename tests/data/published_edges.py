@@ -20,8 +20,8 @@ if __name__ == "__main__" and (newer := [feature for feature in __cpu_dispatch__
 
 from scipy.spatial.distance import cdist
 
-from pggnn.data.idx import load_idx
-from pggnn.data.superpixels import superpixels
+from pggnn.data.sets.idx import load_idx
+from pggnn.data.sets.superpixels import superpixels
 
 NEIGHBORS, SIDE = 8, 28
 

@@ -4,13 +4,13 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.datasets import FakeDataset
 
 from pggnn import PGGNN, Plan
-from pggnn.data import storage
-from pggnn.data.batches import Batches
-from pggnn.data.catalogue import load
-from pggnn.data.counting import Counting
+from pggnn.data.batching import storage
+from pggnn.data.batching.batches import Batches
+from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
-from pggnn.data.jsonl import load_jsonl
+from pggnn.data.loading import load
 from pggnn.data.schema import Schema
+from pggnn.data.sets.counting import Counting
 from pggnn.plan import TENSORS
 from pggnn.seeds import derived_seed
 

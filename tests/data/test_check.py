@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 from pggnn.cli import main
 from pggnn.data.check import check
 from pggnn.data.cli import CHECK_EXAMPLES
-from pggnn.data.export import save_jsonl
+from pggnn.data.formats.export import save_jsonl
 from pggnn.groups import group
 
 

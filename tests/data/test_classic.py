@@ -7,7 +7,8 @@ from networkx.algorithms.isomorphism import categorical_node_match
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
-from pggnn.data.classic import (
+from pggnn.data.formats.graph6 import decode, encode
+from pggnn.data.sets.classic import (
     CSL_NODES,
     CSL_SKIPS,
     cfi,
@@ -21,7 +22,6 @@ from pggnn.data.classic import (
     strongly_regular,
     triangular,
 )
-from pggnn.data.graph6 import decode, encode
 
 pytestmark = pytest.mark.filterwarnings("ignore:The hashes produced")
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.utils import to_networkx
 
-from pggnn.data.counting import REGULAR, Counting, erdos_renyi, random_regular, read_counting
+from pggnn.data.sets.counting import REGULAR, Counting, erdos_renyi, random_regular, read_counting
 
 
 @pytest.mark.parametrize("make", [erdos_renyi, random_regular])

@@ -7,8 +7,8 @@ import torch
 from torch_geometric.data import Batch
 from torch_geometric.utils import from_networkx
 
-from pggnn.data import counts
-from pggnn.data.counts import four_cliques, local_clustering, triangles, wedges
+from pggnn.data.features import motifs as counts
+from pggnn.data.features.motifs import four_cliques, local_clustering, triangles, wedges
 
 
 def brute_force_cliques(graph):

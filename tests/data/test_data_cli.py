@@ -11,11 +11,12 @@ from torch_geometric.datasets import TUDataset
 
 from pggnn.cli import main
 from pggnn.data import stats
-from pggnn.data.catalogue import CATALOGUE, load
-from pggnn.data.counts import triangles
+from pggnn.data.catalogue import CATALOGUE
+from pggnn.data.features.motifs import triangles
 from pggnn.data.graphs import Graphs
+from pggnn.data.loading import load
+from pggnn.data.sets.tu import TU
 from pggnn.data.stats import PAPER, PROPERTIES, differences, statistics
-from pggnn.data.tu import TU
 
 
 def test_list_names_every_set_and_fits_80_columns(capsys, tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pggnn.cli import main
-from pggnn.data.jsonl import InvalidFile, load_jsonl
+from pggnn.data.formats.jsonl import InvalidFile, load_jsonl
 
 TEXT = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
 MOLECULES = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)[0]

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pggnn.data.archives import read_npz
-from pggnn.data.brec import read_brec
-from pggnn.data.counting import read_counting
-from pggnn.data.mnist import read_mnist
-from pggnn.data.tu import read_tu
-from pggnn.data.zinc import read_zinc
+from pggnn.data.formats.archives import read_npz
+from pggnn.data.sets.brec import read_brec
+from pggnn.data.sets.counting import read_counting
+from pggnn.data.sets.mnist import read_mnist
+from pggnn.data.sets.tu import read_tu
+from pggnn.data.sets.zinc import read_zinc
 
 WORDS = [
     "-1",

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from pggnn.data.graph6 import MOST_NODES, decode, encode, load_graph6, save_graph6
+from pggnn.data.formats.graph6 import MOST_NODES, decode, encode, load_graph6, save_graph6
 
 CALM = settings(max_examples=200, deadline=None, derandomize=True)
 

@@ -10,8 +10,8 @@ from torch_geometric.loader import DataLoader
 
 from pggnn import Plan
 from pggnn.data import graphs as storage
-from pggnn.data import jsonl
-from pggnn.data.jsonl import InvalidFile, load_jsonl
+from pggnn.data.formats import jsonl
+from pggnn.data.formats.jsonl import InvalidFile, load_jsonl
 
 WATER = {"id": "water", "node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "y": -1.5, "split": "train"}
 PLAIN = {"num_nodes": 3, "edges": [[0, 1], [2, 1]]}

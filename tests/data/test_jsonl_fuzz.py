@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from pggnn.data.check import summarize
+from pggnn.data.formats.jsonl import InvalidFile, load_jsonl
 from pggnn.data.graphs import Graphs
-from pggnn.data.jsonl import InvalidFile, load_jsonl
 
 STRANGE = [
     None, True, False, 0, -1, 1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), 10**18, 2**63, 10**25, 10**400, "",

@@ -8,9 +8,9 @@ from torch_geometric.data import Data
 
 from pggnn import Plan
 from pggnn.data.dataset import GraphDataset
-from pggnn.data.export import save_jsonl
+from pggnn.data.formats.export import save_jsonl
+from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
-from pggnn.data.jsonl import load_jsonl
 from pggnn.data.schema import Schema
 
 WATER = {"id": "water", "node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "split": "train"}

@@ -10,13 +10,14 @@ from torch_geometric.loader import DataLoader
 
 from pggnn import Plan
 from pggnn.cli import main
-from pggnn.data.batches import Batches
-from pggnn.data.brec import BREC, FAMILIES, read_brec
-from pggnn.data.catalogue import CATALOGUE, load, lookup
-from pggnn.data.counting import Counting
-from pggnn.data.mnist import MNIST
+from pggnn.data.batching.batches import Batches
+from pggnn.data.catalogue import CATALOGUE, lookup
+from pggnn.data.loading import load
 from pggnn.data.schema import Schema
-from pggnn.data.zinc import ZINC
+from pggnn.data.sets.brec import BREC, FAMILIES, read_brec
+from pggnn.data.sets.counting import Counting
+from pggnn.data.sets.mnist import MNIST
+from pggnn.data.sets.zinc import ZINC
 
 
 def test_zinc(data_root):

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pggnn.data.sets.tu import TU
 from pggnn.data.splits import gin_folds, random_split, stratified_folds
-from pggnn.data.tu import TU
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from pggnn.data import archives
-from pggnn.data.archives import read_npz, read_zip
-from pggnn.data.store import cache_home, cached, data_root, digest, find
-from pggnn.data.tu import TU
+from pggnn.data.cache import cache_home, cached, data_root, digest, find
+from pggnn.data.formats import archives
+from pggnn.data.formats.archives import read_npz, read_zip
+from pggnn.data.sets.tu import TU
 
 GIN = "2\n2 0\n0 1 1\n1 1 0\n1 1\n0 0\n"
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.array([3], np.uint8), "c": np.array(7), "d": np.empty((0, 2))}
@@ -126,7 +126,7 @@ def test_two_processes_at_once_both_get_the_set(tmp_path):
 def test_a_process_killed_while_caching_leaves_nothing_broken(tmp_path):
     raw = raw_file(tmp_path)
     script = (
-        "import os, pathlib, signal, sys, numpy as np; from pggnn.data.store import cached; write = np.savez\n"
+        "import os, pathlib, signal, sys, numpy as np; from pggnn.data.cache import cached; write = np.savez\n"
         "def write_half(file, a, **others): write(file, a=a); os.kill(os.getpid(), signal.SIGKILL)\n"
         "np.savez = write_half; cached(pathlib.Path(sys.argv[1]), '1', lambda: {'a': np.zeros(9), 'b': np.zeros(9)})"
     )

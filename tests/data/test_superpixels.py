@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from pggnn.data.idx import load_idx
-from pggnn.data.superpixels import as_pixels, most_similar, superpixel_graph, superpixel_graphs, superpixels
+from pggnn.data.sets.idx import load_idx
+from pggnn.data.sets.superpixels import as_pixels, most_similar, superpixel_graph, superpixel_graphs, superpixels
 from pggnn.report.superpixels import draw_superpixels
 
 pytest.importorskip("skimage", reason="superpixels need scikit-image")

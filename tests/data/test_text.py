@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pggnn.data import text
-from pggnn.data.archives import read_file
-from pggnn.data.text import parse_numbers
+from pggnn.data.formats import text
+from pggnn.data.formats.archives import read_file
+from pggnn.data.formats.text import parse_numbers
 
 WORDS = st.sampled_from(["0", "-17", "123456789012", "2.5", "1e3", "nan", "99999999999999999999", "x", "-", "+", "1,2"])
 BLANKS = st.sampled_from([" ", "\n", "\n\n", "\t", "\r\n", " \n ", ",", "\x0b"])

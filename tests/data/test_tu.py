@@ -7,7 +7,7 @@ from torch_geometric.datasets import TUDataset
 from pggnn import Plan
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
-from pggnn.data.tu import TU, read_tu
+from pggnn.data.sets.tu import TU, read_tu
 
 GIN = "2\n3 5\n0 2 2 1\n1 1 0\n1 1 0\n2 -1\n0 1 1\n4 1 0\n"
 OWN = {

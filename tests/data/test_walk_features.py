@@ -3,11 +3,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE
 
-from pggnn.data import walks
-from pggnn.data.catalogue import load
+from pggnn.data.batching.storage import Storage
+from pggnn.data.features import walks
+from pggnn.data.features.walks import return_probabilities, with_walks
 from pggnn.data.graphs import Graphs
-from pggnn.data.storage import Storage
-from pggnn.data.walks import return_probabilities, with_walks
+from pggnn.data.loading import load
 
 MOLECULE = {"node_labels": ["C", "C", "O"], "edges": [[0, 1], [1, 2], [2, 0]], "y": 0.5}
 CHAIN = {"node_labels": ["O", "C"], "edges": [[0, 1]], "y": 1.5}

@@ -5,16 +5,16 @@ import torch
 from torch_geometric.data import Data
 
 from pggnn.cli import main
-from pggnn.data.brec import BREC
-from pggnn.data.classic import complete, cycle, rook, shrikhande
-from pggnn.data.graph6 import encode
+from pggnn.data.formats.graph6 import encode
 from pggnn.data.schema import Schema
+from pggnn.data.sets.brec import BREC
+from pggnn.data.sets.classic import complete, cycle, rook, shrikhande
 from pggnn.lab import brec, comparison
 from pggnn.lab.comparison import Outcome, Part, Protocol, compare, distance, outputs, parts, relabelled
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
-from pggnn.train.models import build
+from pggnn.train.engine.models import build
 
 QUICK = {"epochs": 2}
 

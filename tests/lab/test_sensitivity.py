@@ -5,17 +5,17 @@ import torch
 from rich.console import Console
 
 from pggnn.cli import main
-from pggnn.data.counting import TASKS, generate
+from pggnn.data.batching.storage import Storage
 from pggnn.data.schema import Schema
-from pggnn.data.storage import Storage
+from pggnn.data.sets.counting import TASKS, generate
 from pggnn.lab import sensitivity
 from pggnn.lab.sensitivity import Budget, measure, relabelled, renumbered
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import ModelConfig
-from pggnn.train.models import Scorer, build
+from pggnn.train.engine.models import Scorer, build
+from pggnn.train.engine.task import Task
 from pggnn.train.options import parse
-from pggnn.train.run import train
-from pggnn.train.task import Task
+from pggnn.train.runs.run import train
 
 TINY = Budget(graphs=60, tests=6, epochs=1, hidden=4, layers=1)
 ROWS = Schema("node", "regression", features=10)

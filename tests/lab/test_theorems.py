@@ -5,9 +5,9 @@ import torch
 
 from pggnn import groups
 from pggnn.cli import main
-from pggnn.data.classic import complete
-from pggnn.data.counting import erdos_renyi
-from pggnn.data.counts import four_cliques, triangles
+from pggnn.data.features.motifs import four_cliques, triangles
+from pggnn.data.sets.classic import complete
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.lab import theorems
 from pggnn.lab.construction import CountingConv, WalkingConv
 from pggnn.lab.walks import EgoNet

@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from pggnn.cli import main
-from pggnn.data.counting import TASKS
+from pggnn.data.batching.storage import Storage
 from pggnn.data.schema import Schema
-from pggnn.data.storage import Storage
+from pggnn.data.sets.counting import TASKS
 from pggnn.lab import transfer
 from pggnn.lab.transfer import CASES, DRAW, TESTED, Budget, choose, draw_caves, draw_geometric, draw_sets, run
-from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import ModelConfig
-from pggnn.train.loop import BEST, LAST, Parts, Training
-from pggnn.train.progress import Silence
+from pggnn.train.engine.checkpoint import Checkpoint
+from pggnn.train.engine.loop import BEST, LAST, Parts, Training
+from pggnn.train.runs.progress import Silence
 
 TINY = Budget(graphs=64, tests=8, epochs=1, hidden=4)
 MODEL = ModelConfig(hidden=4, layers=1, cell="srn", structure=2)

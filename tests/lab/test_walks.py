@@ -4,8 +4,8 @@ import pytest
 from torch_geometric.utils import from_networkx
 
 from pggnn.cli import main
-from pggnn.data.classic import complete, cycle, rook, shrikhande
-from pggnn.data.counts import four_cliques
+from pggnn.data.features.motifs import four_cliques
+from pggnn.data.sets.classic import complete, cycle, rook, shrikhande
 from pggnn.lab.walks import ego_net, estimate
 
 GRAPHS = [complete(3), complete(5), rook(), shrikhande(), cycle(5), from_networkx(nx.gnp_random_graph(12, 0.5, seed=0))]

@@ -6,8 +6,8 @@ import torch
 from torch_geometric.utils import from_networkx, to_dense_adj
 
 from pggnn.cli import main
-from pggnn.data.brec import BREC
-from pggnn.data.classic import CSL_NODES, CSL_SKIPS, cfi, coloured_pair, complete, csl, cycle, rook, shrikhande
+from pggnn.data.sets.brec import BREC
+from pggnn.data.sets.classic import CSL_NODES, CSL_SKIPS, cfi, coloured_pair, complete, csl, cycle, rook, shrikhande
 from pggnn.lab import wl
 from pggnn.lab.colours import Outcome
 from pggnn.lab.graphs import isomorphic, read_graph

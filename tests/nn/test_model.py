@@ -4,7 +4,7 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from pggnn import PGGNN, Plan
-from pggnn.data.counting import erdos_renyi
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import ChainConv, PairConv, PGConv, Recorded, TripletConv, tally_init, torch_init
 from pggnn.nn.model import Network
 from pggnn.nn.readout import READOUTS

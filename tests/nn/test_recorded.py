@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import cross_entropy, mse_loss
 from torch_geometric.data import Batch
 
-from pggnn.data.counting import erdos_renyi
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import PGGNN, Recorded
 from pggnn.nn.recorded import Inputs, Room
 from pggnn.plan import Plan

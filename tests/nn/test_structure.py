@@ -9,9 +9,9 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from pggnn import PGGNN, PGConv, Plan
-from pggnn.data.classic import complete, csl, cycle, rook, shrikhande
-from pggnn.data.counting import erdos_renyi
-from pggnn.data.counts import triangles
+from pggnn.data.features.motifs import triangles
+from pggnn.data.sets.classic import complete, csl, cycle, rook, shrikhande
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import PairConv, TrioConv, TripletConv
 from pggnn.ops import structure
 from pggnn.ops.reference import sequences, told_pairs

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from pggnn.train.options import parse
-from pggnn.train.run import train
+from pggnn.train.runs.run import train
 
 SMALL = ["--model.hidden", "4", "--model.layers", "1", "--run.jobs", "1", "--run.tensorboard", "false",
          "--run.device", "cpu"]  # fmt: skip

@@ -10,7 +10,7 @@ from pggnn.report.packing import pack
 from pggnn.report.page import write
 from pggnn.report.runs import Run, find_runs
 from pggnn.train import packed
-from pggnn.train.log import Log
+from pggnn.train.engine.log import Log
 from pggnn.train.options import parse
 
 FILES = {"runs.jsonl", "curves.parquet", "answers.parquet"}

@@ -7,8 +7,8 @@ import pytest
 
 from pggnn.cli import main
 from pggnn.report.page import write
-from pggnn.train.predict import evaluate
-from pggnn.train.protocol import load_result
+from pggnn.train.runs.predict import evaluate
+from pggnn.train.runs.protocol import load_result
 
 VOID = {"meta", "br", "path", "use", "rect", "circle"}
 OPTIONAL = {"tr", "td", "th", "tbody", "thead", "p"}

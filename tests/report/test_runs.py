@@ -110,7 +110,7 @@ def test_a_page_needs_no_room_on_a_gpu(copied, monkeypatch):
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    monkeypatch.setattr("pggnn.train.predict.Trained.answers", full)
+    monkeypatch.setattr("pggnn.train.runs.predict.Trained.answers", full)
     folder = copied("er")
     (folder / FILE).unlink(missing_ok=True)
     found, reason = find(Run.read(folder))

@@ -6,10 +6,10 @@ import pytest
 import torch
 from rich.console import Console
 
-from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, ProtocolConfig, RunConfig
-from pggnn.train.log import read
-from pggnn.train.run import train
+from pggnn.train.engine.checkpoint import Checkpoint
+from pggnn.train.engine.log import read
+from pggnn.train.runs.run import train
 
 SMALL = Config(
     DataConfig("ER", options={"seed": 0, "graphs": 24}),

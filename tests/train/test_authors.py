@@ -6,12 +6,12 @@ import torch
 
 from pggnn import PGGNN
 from pggnn.cli import main
-from pggnn.data.counting import Counting
+from pggnn.data.batching.storage import Storage
 from pggnn.data.graphs import Graphs
-from pggnn.data.storage import Storage
-from pggnn.train import authors
+from pggnn.data.sets.counting import Counting
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, ProtocolConfig
-from pggnn.train.folder import claimed
+from pggnn.train.engine import authors
+from pggnn.train.runs.folder import claimed
 
 
 @pytest.mark.parametrize("level", ["graph", "node"])

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from pggnn.cli import main
-from pggnn.train import log, run
-from pggnn.train.checkpoint import Checkpoint
-from pggnn.train.loop import Training
-from pggnn.train.predict import Trained
+from pggnn.train.engine import log
+from pggnn.train.engine.checkpoint import Checkpoint
+from pggnn.train.engine.loop import Training
+from pggnn.train.runs import run
+from pggnn.train.runs.predict import Trained
 
 KEEP = 0.25
 

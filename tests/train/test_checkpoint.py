@@ -10,8 +10,8 @@ from safetensors.torch import save_file
 
 from pggnn import PGGNN
 from pggnn.baselines import GIN
-from pggnn.train import checkpoint
-from pggnn.train.checkpoint import BadCheckpoint, Checkpoint, load_weights
+from pggnn.train.engine import checkpoint
+from pggnn.train.engine.checkpoint import BadCheckpoint, Checkpoint, load_weights
 
 
 def trained(hidden=4):

@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from pggnn.cli import main
-from pggnn.data.batches import Batches
+from pggnn.data.batching.batches import Batches
+from pggnn.data.batching.storage import Storage
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
-from pggnn.data.storage import Storage
-from pggnn.train import log, loop
 from pggnn.train.config import ModelConfig
-from pggnn.train.models import build
-from pggnn.train.predict import Trained, device
-from pggnn.train.task import Task
+from pggnn.train.engine import log, loop
+from pggnn.train.engine.models import build
+from pggnn.train.engine.task import Task
+from pggnn.train.runs.predict import Trained, device
 
 
 @pytest.mark.parametrize("clip", [None, 0.1])

@@ -14,11 +14,11 @@ from torch import distributed
 
 from pggnn.cli import main
 from pggnn.nn.norm import RowNorm
-from pggnn.train import log
-from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import save
-from pggnn.train.distributed import share_norms
-from pggnn.train.protocol import load_result
+from pggnn.train.engine import log
+from pggnn.train.engine.checkpoint import Checkpoint
+from pggnn.train.engine.distributed import share_norms
+from pggnn.train.runs.protocol import load_result
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and gloo")
 

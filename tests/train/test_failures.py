@@ -16,13 +16,14 @@ from rich.console import Console
 from pggnn.cli import main
 from pggnn.data.schema import Schema
 from pggnn.report.packing import pack
-from pggnn.train import folder, log, run
-from pggnn.train.checkpoint import Checkpoint
 from pggnn.train.config import Config, DataConfig, RunConfig, save
+from pggnn.train.engine import log
+from pggnn.train.engine.checkpoint import Checkpoint
+from pggnn.train.engine.task import Task
 from pggnn.train.options import load, parse
-from pggnn.train.progress import Bars
-from pggnn.train.protocol import Member
-from pggnn.train.task import Task
+from pggnn.train.runs import folder, run
+from pggnn.train.runs.progress import Bars
+from pggnn.train.runs.protocol import Member
 
 ER = ["--data.name", "ER", "--data.options", "{seed: 0, graphs: 24}", "--run.device", "cpu", "--run.jobs", "1"]
 ER += ["--model.hidden", "4", "--model.layers", "1", "--optim.epochs", "2", "--run.tensorboard", "false"]
@@ -211,7 +212,7 @@ def test_weights_that_are_no_numbers_after_the_last_step(small, fit):
 def test_what_was_good_before_the_loss_broke_is_kept(small, fit, monkeypatch):
     config = small()
     fit(config)
-    from pggnn.train import task
+    from pggnn.train.engine import task
 
     monkeypatch.setattr(task.Task, "loss", lambda *args: (args[1] * float("nan")).sum())
     with pytest.raises(ValueError, match=r"the loss became nan in epoch 4; the checkpoint of epoch 3 is .*last.safet"):

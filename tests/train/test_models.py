@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from pggnn.data.schema import Schema
 from pggnn.nn import ChainConv, PairConv, PGConv, TrioConv, TripletConv
 from pggnn.train.config import ModelConfig
-from pggnn.train.models import MODELS, build
+from pggnn.train.engine.models import MODELS, build
 
 SCHEMA = Schema("node", "regression", features=5)
 KINDS = {"arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "trios": TrioConv, "chain": ChainConv}

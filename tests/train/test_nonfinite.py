@@ -13,12 +13,12 @@ from pggnn.data.schema import Schema
 from pggnn.report import predictions
 from pggnn.report.page import show_answers
 from pggnn.report.runs import Run
-from pggnn.train import log
-from pggnn.train.loop import Training
-from pggnn.train.progress import Bars
-from pggnn.train.protocol import Summary, load_result
-from pggnn.train.run import first_training, load_graphs
-from pggnn.train.task import Task
+from pggnn.train.engine import log
+from pggnn.train.engine.loop import Training
+from pggnn.train.engine.task import Task
+from pggnn.train.runs.progress import Bars
+from pggnn.train.runs.protocol import Summary, load_result
+from pggnn.train.runs.run import first_training, load_graphs
 
 HUGE = [3, 17]
 """Graphs that float32 has no sum for."""

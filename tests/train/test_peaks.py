@@ -5,13 +5,13 @@ import sys
 import pytest
 import torch
 
-from pggnn.train.folder import describe_machine
-from pggnn.train.peaks import peaks
+from pggnn.train.engine.memory import peaks
+from pggnn.train.runs.folder import describe_machine
 
 SCRIPT = """
 import json, subprocess, sys
 import torch
-from pggnn.train.peaks import peaks
+from pggnn.train.engine.memory import peaks
 
 found = [peaks()["ram"]]
 if sys.argv[1:]:

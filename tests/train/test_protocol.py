@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.train.config import Config, DataConfig, ProtocolConfig
-from pggnn.train.protocol import members, parts
+from pggnn.train.runs.protocol import members, parts
 
 SEEDS = st.integers(0, 2**31 - 1)
 

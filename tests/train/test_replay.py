@@ -9,21 +9,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pggnn.baselines import rgin, rp
-from pggnn.data.batches import Batches
-from pggnn.data.counting import Counting
+from pggnn.data.batching.batches import Batches
+from pggnn.data.batching.padding import PaddedEpoch, Padding, plan_of
+from pggnn.data.batching.storage import Storage
+from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
-from pggnn.data.jsonl import load_jsonl
-from pggnn.data.padding import PaddedEpoch, Padding, plan_of
-from pggnn.data.storage import Storage
+from pggnn.data.sets.counting import Counting
 from pggnn.nn.norm import RowNorm, counting
 from pggnn.ops import HAS_TRITON, structure
 from pggnn.ops.fused.tiles import Tiles
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
-from pggnn.train.loop import Parts, Training
-from pggnn.train.models import MODELS
-from pggnn.train.replay import Replay, Rows
-from pggnn.train.run import make_fabric
+from pggnn.train.engine.loop import Parts, Training
+from pggnn.train.engine.models import MODELS
+from pggnn.train.engine.replay import Replay, Rows
+from pggnn.train.runs.run import make_fabric
 
 
 @pytest.fixture

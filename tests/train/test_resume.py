@@ -13,9 +13,10 @@ import torch
 from lightning.fabric.plugins.precision.amp import MixedPrecision
 
 from pggnn.cli import main
-from pggnn.train import log, run
-from pggnn.train.checkpoint import Checkpoint
-from pggnn.train.protocol import best_common_epoch
+from pggnn.train.engine import log
+from pggnn.train.engine.checkpoint import Checkpoint
+from pggnn.train.runs import run
+from pggnn.train.runs.protocol import best_common_epoch
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
 

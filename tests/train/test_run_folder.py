@@ -11,8 +11,8 @@ import torch
 from pggnn.cli import main
 from pggnn.report import predictions
 from pggnn.report.runs import Run
-from pggnn.train import log
-from pggnn.train.checkpoint import Checkpoint
+from pggnn.train.engine import log
+from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.options import load, parse
 
 LAUGHS = "\n".join(
@@ -231,7 +231,7 @@ WRONG = '{"format": "1", "state": {}, "groups": [], "plain": {}}'
 @pytest.mark.parametrize("text", ["[]", "null", DEEP, '{"format": 1}', WRONG])
 def test_a_header_of_another_kind(text, run, whole, capsys, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("pggnn.train.checkpoint.json.dumps", lambda _: text)
+        patch.setattr("pggnn.train.engine.checkpoint.json.dumps", lambda _: text)
         for name in ("last", "best"):
             path = run / "seed0" / f"{name}.safetensors"
             Checkpoint.load(path).save(path)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pggnn.train.config import OptimConfig
-from pggnn.train.schedule import Schedule
+from pggnn.train.engine.schedule import Schedule
 
 
 def rates(config, values=None, stop=None):

@@ -11,8 +11,8 @@ import pytest
 
 from pggnn.cli import main
 from pggnn.console import terminable
-from pggnn.train import log
 from pggnn.train.config import save
+from pggnn.train.engine import log
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}

@@ -3,7 +3,7 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from pggnn.data.schema import Schema
-from pggnn.train.task import Task
+from pggnn.train.engine.task import Task
 
 
 def figures(answers, truth):

@@ -8,9 +8,9 @@ import torch
 
 from pggnn.cli import main
 from pggnn.data.schema import Schema
-from pggnn.train import models
 from pggnn.train.config import LEAST, Config, DataConfig, ModelConfig
-from pggnn.train.models import COPIES, MODELS, build, count_weights
+from pggnn.train.engine import models
+from pggnn.train.engine.models import COPIES, MODELS, build, count_weights
 
 SCHEMA = Schema("graph", "classification", classes=("a", "b", "c"), features=5, edge_features=2)
 ER = ["--data.name", "ER", "--data.options", "{seed: 0, graphs: 24}", "--run.device", "cpu"]

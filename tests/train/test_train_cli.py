@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from pggnn.cli import main
-from pggnn.train import progress
-from pggnn.train.checkpoint import Checkpoint
-from pggnn.train.log import read
-from pggnn.train.models import MODELS
+from pggnn.train.engine.checkpoint import Checkpoint
+from pggnn.train.engine.log import read
+from pggnn.train.engine.models import MODELS
 from pggnn.train.options import load
-from pggnn.train.predict import Trained, evaluate
-from pggnn.train.protocol import load_result
+from pggnn.train.runs import progress
+from pggnn.train.runs.predict import Trained, evaluate
+from pggnn.train.runs.protocol import load_result
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from pggnn.cli import main
-from pggnn.data.catalogue import load
-from pggnn.train.predict import Trained, evaluate, predict
-from pggnn.train.run import load_graphs
+from pggnn.data.loading import load
+from pggnn.train.runs.predict import Trained, evaluate, predict
+from pggnn.train.runs.run import load_graphs
 
 
 def rewrite(path, change):

@@ -10,12 +10,13 @@ from pggnn.baselines.gin import GIN
 from pggnn.cli import main
 from pggnn.data.schema import Schema
 from pggnn.nn import PGGNN
-from pggnn.train import log, run
-from pggnn.train import tune as module
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig
-from pggnn.train.models import Committee, build
+from pggnn.train.engine import log
+from pggnn.train.engine.models import Committee, build
 from pggnn.train.options import load, parse
-from pggnn.train.tune import changes, tune
+from pggnn.train.runs import run
+from pggnn.train.sweeps import tune as module
+from pggnn.train.sweeps.tune import changes, tune
 
 DOCS = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
 SMALL = (

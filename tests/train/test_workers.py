@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pggnn.train.workers import Workers, last_error
+from pggnn.train.runs.pool import Workers, last_error
 
 
 @pytest.fixture(scope="module")

@@ -1,1 +1,1 @@
-"""Data sets, one module per family."""
+"""Graphs as data: sets, formats, batches and features."""

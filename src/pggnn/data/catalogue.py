@@ -1,15 +1,9 @@
 """The data sets by name: what each is, where its file lies and comes from. Imports nothing heavy."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pggnn.data.dataset import GraphDataset
-    from pggnn.data.graphs import Graphs
-    from pggnn.data.schema import Schema
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -55,19 +49,19 @@ NO_CLASS = "PyTorch Geometric has no data set class for it"
 
 def _tu(name: str, classes: int, features: str, sha256: str, archive: str | None = None) -> Entry:
     return Entry(
-        "pggnn.data.tu:TU", "classification", "graph", classes, features, f"tu/{name}.zip", sha256, TU_SOURCE, TU_CITE,
-        {"name": name}, archive or name,
+        "pggnn.data.sets.tu:TU", "classification", "graph", classes, features, f"tu/{name}.zip", sha256, TU_SOURCE,
+        TU_CITE, {"name": name}, archive or name,
     )  # fmt: skip
 
 
 CATALOGUE: dict[str, Entry] = {
     "ER": Entry(
-        "pggnn.data.counting:Counting", "regression", "node", None, "adjacency row (10)", "counting/er.npz",
+        "pggnn.data.sets.counting:Counting", "regression", "node", None, "adjacency row (10)", "counting/er.npz",
         "0ff4da1ece055ad297747aea7bae3d34af426c315a4b88b5df0e8802b0a99c02", COUNTING_SOURCE, COUNTING_CITE,
         {"name": "er"}, obstacle=NO_CLASS,
     ),
     "REGULAR": Entry(
-        "pggnn.data.counting:Counting", "regression", "node", None, "adjacency row (30)", "counting/regular.npz",
+        "pggnn.data.sets.counting:Counting", "regression", "node", None, "adjacency row (30)", "counting/regular.npz",
         "dd781d3282da74ef81e09d2e66ab92556c1dee436df6007a57d0e5dd5dcc7e1a", COUNTING_SOURCE, COUNTING_CITE,
         {"name": "regular"}, obstacle=NO_CLASS,
     ),
@@ -84,18 +78,18 @@ CATALOGUE: dict[str, Entry] = {
     "COLLAB": _tu("COLLAB", 3, "369 degrees", "9ecf84c958ac765b9e0f878f4bd002fec20926e0c3d037cb753ab251f59b41f3"),
     "MUTAG": _tu("MUTAG", 2, "7 node labels", "545905a7f0782cba6d3f96cb40af67c90e54f26932341999103e1eb94bbbee52"),
     "MNIST": Entry(
-        "pggnn.data.mnist:MNIST", "classification", "graph", 10, "intensity, place", "mnist/mnist75sp.npz",
+        "pggnn.data.sets.mnist:MNIST", "classification", "graph", 10, "intensity, place", "mnist/mnist75sp.npz",
         "7c58da96640bd3648c66cc8e221d75721c0a6c84b59f7488c27458176871601e", BENCHMARK_SOURCE, BENCHMARK_CITE,
         obstacle="the copy that PyTorch Geometric offers is a pickle, and has other edges than the original",
     ),
     "ZINC": Entry(
-        "pggnn.data.zinc:ZINC", "regression", "graph", None, "28 atom types", "zinc/zinc12k.npz",
+        "pggnn.data.sets.zinc:ZINC", "regression", "graph", None, "28 atom types", "zinc/zinc12k.npz",
         "37d28d4c529484fc0ab9a510bbd0643550a2f047f360267070e0c4bd40156084", BENCHMARK_SOURCE,
         BENCHMARK_CITE + " Irwin et al., ZINC, 2012.",
         obstacle="the copy that PyTorch Geometric offers is a pickle, which could run any code",
     ),
     "BREC": Entry(
-        "pggnn.data.brec:BREC", "comparison", "graph", None, "constant", "brec/brec_pairs.tsv",
+        "pggnn.data.sets.brec:BREC", "comparison", "graph", None, "constant", "brec/brec_pairs.tsv",
         "14687cfc6f555b9ec4b4dd914aad5f9560f53e43f5322213e60d7e4f7731949d", "https://github.com/GraphPKU/BREC",
         "Wang and Zhang, An Empirical Study of Realized GNN Expressiveness, ICML 2024 (arXiv:2304.07702).",
         obstacle=NO_CLASS,
@@ -105,7 +99,7 @@ CATALOGUE: dict[str, Entry] = {
 
 def lookup(name: str | Path) -> tuple[str, Entry]:
     """Name and entry of a data set, whatever the case and hyphens of ``name``; ``IMDB-B`` and ``IMDB-M`` are known."""
-    plain = _plain(name)
+    plain = plain_name(name)
     if plain not in CATALOGUE:
         absent = f"no data set or file is named {str(name)!r}"
         if len(Path(name).parts) > 1 or Path(name).suffix:
@@ -116,63 +110,7 @@ def lookup(name: str | Path) -> tuple[str, Entry]:
     return plain, CATALOGUE[plain]
 
 
-def is_own(name: str | Path) -> bool:
-    """Whether this is the path of one's own graphs, not the name of a data set. What is both is refused, whether or not
-    the data set's file is there: one command must not mean other graphs elsewhere. A ``Path`` is never a name."""
-    path = Path(name)
-    if _plain(name) not in CATALOGUE:
-        return path.exists()
-    own = any(path.glob("*.txt")) if path.is_dir() else path.exists()  # not the data root's folders, such as zinc
-    if own and not isinstance(name, Path):
-        kind = "folder" if path.is_dir() else "file"
-        raise ValueError(
-            f"{name!r} is a data set and a {kind} here: write ./{name} for the {kind}, or rename it and read the set"
-        )
-    return own
-
-
-def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **options: Any) -> "GraphDataset":
-    """The data set of that name, or the graphs of one's own file or folder.
-
-    Args:
-        name: A key of :data:`CATALOGUE`, or a path: a JSON-lines file, or a zip or folder in TU's or GIN's format.
-        root: Data root, for the data sets.
-        walks: Adds so many columns to each node's features: how often random walks of 1, 2, … steps come back to it.
-        options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (one's own), …
-    """
-    dataset: GraphDataset
-    if walks and "schema" in options:  # that of a data set with walks, which are in no file
-        options["schema"] = replace(options["schema"], features=options["schema"].features - walks)
-    if not is_own(name):
-        entry = lookup(name)[1]
-        dataset = resolve_name(entry.loader)(**entry.arguments, root=root, **options)
-    elif _in_tu_format(Path(name)):
-        graphs = read_own(name, options.pop("schema", None))
-        dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
-    else:
-        dataset = resolve_name("pggnn.data.jsonl:load_jsonl")(name, **options)
-    return dataset.with_walks(walks) if walks else dataset
-
-
-def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
-    """One's own graphs, checked: a JSON-lines file, or a zip or folder in TU's or GIN's format; read as those that a
-    ``schema`` is of, where one is given."""
-    if not is_own(path):  # which refuses a name that is a data set's too
-        known = f"; pggnn data stats {path} describes the data set" if _plain(path) in CATALOGUE else ""
-        raise FileNotFoundError(f"there is no file or folder {Path(path).absolute()}{known}")
-    if _in_tu_format(Path(path)):
-        from pggnn.data.tu import read_tu
-
-        return read_tu(path, schema).checked(str(path))
-    from pggnn.data.jsonl import read_jsonl
-
-    return read_jsonl(path, schema)[0]
-
-
-def _in_tu_format(path: Path) -> bool:
-    return path.is_dir() or path.suffix.lower() == ".zip"
-
-
-def _plain(name: str | Path) -> str:
+def plain_name(name: str | Path) -> str:
+    """The key of :data:`CATALOGUE` that a name would have, in capitals and without hyphens."""
     plain = str(name).upper().replace("-", "").replace("_", "")
     return {"IMDBB": "IMDBBINARY", "IMDBM": "IMDBMULTI"}.get(plain, plain)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import is_undirected
 
-from pggnn.data.catalogue import read_own
+from pggnn.data.formats.records import SPLITS, describe
 from pggnn.data.graphs import Graphs
-from pggnn.data.records import SPLITS, describe
+from pggnn.data.loading import read_own
 from pggnn.data.schema import Name
 from pggnn.orderings import Reading
 

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from pggnn.console import add_command, add_data_root, fill, print_table, say
-from pggnn.data.catalogue import CATALOGUE, Entry, is_own, lookup
+from pggnn.data.catalogue import CATALOGUE, Entry, lookup
+from pggnn.data.loading import is_own
 
 CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
   pggnn data check folder-or-zip-in-TU-format
@@ -130,7 +131,7 @@ def _row(name: str, values: dict[str, float], marks: dict[str, str]) -> tuple[st
 
 def verify(args: argparse.Namespace) -> None:
     """Prints whether each file is the known one; fails if one is not."""
-    from pggnn.data.store import digest, find
+    from pggnn.data.cache import digest, find
 
     wrong = []
     chosen = dict(lookup(name) for name in args.names) or _present(args)
@@ -150,7 +151,7 @@ def verify(args: argparse.Namespace) -> None:
 
 def get(args: argparse.Namespace) -> None:
     """Downloads a data set in TU's own format."""
-    from pggnn.data.download import download
+    from pggnn.data.sets.download import download
 
     name, entry = lookup(args.name)
     path = _root(args) / entry.file
@@ -173,7 +174,7 @@ def print_check(args: argparse.Namespace) -> None:
 
 
 def _root(args: argparse.Namespace) -> Path:
-    from pggnn.data.store import data_root
+    from pggnn.data.cache import data_root
 
     return data_root(args.data_root)
 

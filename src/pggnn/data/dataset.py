@@ -9,10 +9,10 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
+from pggnn.data.cache import cached, data_root, find
+from pggnn.data.features.walks import with_walks
 from pggnn.data.graphs import LAYOUT, Graphs, expand, infer_schema
 from pggnn.data.schema import Name, Schema
-from pggnn.data.store import cached, data_root, find
-from pggnn.data.walks import with_walks
 
 Transform = Callable[[Data], Data] | None
 
@@ -25,7 +25,7 @@ class GraphDataset(InMemoryDataset):
     Args:
         graphs: The storage.
         file: Raw file under the data root, if there is one.
-        root: Data root; see :func:`pggnn.data.store.data_root`.
+        root: Data root; see :func:`pggnn.data.cache.data_root`.
         split: ``"train"``, ``"val"``, ``"test"``, or None for all graphs.
         transform: Applied whenever a graph is fetched.
         pre_transform: Applied once to each graph when the data set is made. It is not cached on disk.
@@ -63,7 +63,7 @@ class GraphDataset(InMemoryDataset):
             self._indices = self.splits[split].tolist()
 
     def with_walks(self, length: int) -> "GraphDataset":
-        """The same graphs, whose nodes have features of random walks too: see :func:`pggnn.data.walks.with_walks`."""
+        """The same graphs, whose nodes have features of random walks too, see :mod:`pggnn.data.features.walks`."""
         graphs, made = with_walks(Graphs.of(self), length), copy(self)
         made.schema, (made._data, made.slices) = graphs.schema, graphs.to_pyg()
         made._data_list = None

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.archives import read_file, read_zip
-from pggnn.data.text import parse_numbers, whole
+from pggnn.data.formats.archives import read_file, read_zip
+from pggnn.data.formats.text import parse_numbers, whole
 
 Fold = tuple[Tensor, Tensor]
 SMALL = 1000

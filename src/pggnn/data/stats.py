@@ -7,10 +7,11 @@ import numpy as np
 import torch
 from torch_geometric.utils import is_undirected
 
-from pggnn.data.catalogue import load, lookup, read_own
-from pggnn.data.counts import triangles
+from pggnn.data.cache import cached, find
+from pggnn.data.catalogue import lookup
+from pggnn.data.features.motifs import triangles
 from pggnn.data.graphs import Graphs, starts
-from pggnn.data.store import cached, find
+from pggnn.data.loading import load, read_own
 
 VERSION = "stats 1"
 EDGES_AT_ONCE = 2**20
@@ -66,7 +67,7 @@ def statistics(name: str, root: str | Path | None = None) -> dict[str, float]:
 
 
 def own_statistics(path: str | Path) -> dict[str, float]:
-    """The properties of one's own graphs, as :func:`pggnn.data.catalogue.read_own` reads them, without self-loops."""
+    """The properties of one's own graphs, as :func:`pggnn.data.loading.read_own` reads them, without self-loops."""
     graphs = read_own(path).without_loops()
     edge_index, ptr = graphs.batched_edges()
     return describe(graphs, directed=not is_undirected(edge_index, num_nodes=int(ptr[-1])))

@@ -77,7 +77,7 @@ def add_command(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compares the chosen pairs and prints what came out."""
-    from pggnn.data.brec import BREC
+    from pggnn.data.sets.brec import BREC
     from pggnn.lab.comparison import Protocol, Results
     from pggnn.train.config import ModelConfig
 
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> None:
 
 def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool, families: Sequence[int]) -> list[int]:
     """The pairs that the options name."""
-    from pggnn.data.brec import FAMILIES
+    from pggnn.data.sets.brec import FAMILIES
 
     chosen = set(range(len(families)))
     if pairs is not None:
@@ -130,7 +130,7 @@ def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool
 
 def summarise(outcomes: Sequence["Outcome"]) -> list[list[str]]:
     """The rows of a table of the families: pairs told apart, of how many, and failures of the reliability check."""
-    from pggnn.data.brec import FAMILIES
+    from pggnn.data.sets.brec import FAMILIES
 
     rows = [["family", "apart", "of", "unreliable", "seconds"]]
     for name in (*FAMILIES, "all"):

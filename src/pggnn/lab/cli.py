@@ -97,7 +97,7 @@ def ladder(args: argparse.Namespace) -> None:
         found = [(rung, _verdict(outcome.parted), str(outcome.colours)) for rung, outcome in outcomes.items()]
         print_table([("a layer sees", "tells them apart", "colours"), *found], right={2})
         return
-    from pggnn.data.brec import BREC, FAMILIES
+    from pggnn.data.sets.brec import BREC, FAMILIES
     from pggnn.lab.wl import k_fwl
 
     dataset = BREC(args.data_root)

@@ -18,14 +18,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_embedding_loss
 
-from pggnn.data.brec import BREC, FAMILIES
 from pggnn.data.schema import Schema
+from pggnn.data.sets.brec import BREC, FAMILIES
 from pggnn.files import read_json, write_text
 from pggnn.nn.model import Network
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
-from pggnn.train.models import allot_workspace, build_network
+from pggnn.train.engine.models import allot_workspace, build_network
 
 THRESHOLD = 72.34
 """31 · 16 / 16 · F(16, 16) at 5 %. Their program compares it with T² / 32, which asks far more of a network, both to

@@ -65,7 +65,7 @@ def show_transfer(args: argparse.Namespace) -> None:
     from rich.console import Console
 
     from pggnn.lab.transfer import BUDGETS, DENSE, NODES, PROBABILITY, QUICK, run
-    from pggnn.train.progress import Bars
+    from pggnn.train.runs.progress import Bars
 
     experiment = "clustered" if args.clustered else "sparse"
     budget = QUICK if args.quick else BUDGETS[experiment]
@@ -100,7 +100,7 @@ def show_sensitivity(args: argparse.Namespace) -> None:
     from rich.console import Console
 
     from pggnn.lab.sensitivity import QUICK, Budget, run, run_folder
-    from pggnn.train.progress import Bars
+    from pggnn.train.runs.progress import Bars
 
     if args.numberings < 1 or args.graphs < 1:
         raise ValueError(f"--numberings and --graphs must be at least 1, got {args.numberings} and {args.graphs}")

@@ -6,9 +6,9 @@ from pathlib import Path
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import coalesce
 
-from pggnn.data import classic
-from pggnn.data.catalogue import load
-from pggnn.data.graph6 import decode, load_graph6
+from pggnn.data.formats.graph6 import decode, load_graph6
+from pggnn.data.loading import load
+from pggnn.data.sets import classic
 from pggnn.lab.colours import node_labels
 
 NAMED: dict[str, Callable[..., Data]] = {

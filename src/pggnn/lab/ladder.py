@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from pggnn.data.classic import adjacency_matrix
+from pggnn.data.sets.classic import adjacency_matrix
 from pggnn.lab.colours import Outcome, Step, combine, node_labels, refine, scramble
 
 Rung = Callable[[np.ndarray], Step]

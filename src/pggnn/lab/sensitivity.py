@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from pggnn.data.counting import TASKS, generate, with_target
+from pggnn.data.batching.storage import Storage
 from pggnn.data.graphs import Graphs
-from pggnn.data.storage import Storage
+from pggnn.data.sets.counting import TASKS, generate, with_target
 from pggnn.lab.transfer import train
 from pggnn.nn.labels import adjacency_rows
 from pggnn.plan import Plan
-from pggnn.train import protocol
 from pggnn.train.config import ModelConfig
-from pggnn.train.loop import Parts, Watch
-from pggnn.train.models import Scorer, build
-from pggnn.train.predict import Trained, device
-from pggnn.train.task import Task
+from pggnn.train.engine.loop import Parts, Watch
+from pggnn.train.engine.models import Scorer, build
+from pggnn.train.engine.task import Task
+from pggnn.train.runs import protocol
+from pggnn.train.runs.predict import Trained, device
 
 MODES: tuple[Literal["group", "single"], ...] = ("group", "single")
 NUMBERINGS: tuple[Literal["given", "random"], ...] = ("given", "random")

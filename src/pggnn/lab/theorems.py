@@ -14,9 +14,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
 from pggnn import groups
-from pggnn.data.classic import adjacency_matrix, complete, csl, cycle, rook, shrikhande
-from pggnn.data.counting import erdos_renyi
-from pggnn.data.counts import triangles
+from pggnn.data.features.motifs import triangles
+from pggnn.data.sets.classic import adjacency_matrix, complete, csl, cycle, rook, shrikhande
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.lab.construction import CountingConv, NextCountingConv, WalkingConv
 from pggnn.lab.graphs import read_graph
 from pggnn.lab.walks import ego_net, estimate, walk

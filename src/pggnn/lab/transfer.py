@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pggnn.data.counting import draw_er, draw_regular, from_adjacency, with_target
+from pggnn.data.batching.storage import Storage
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
-from pggnn.data.storage import Storage
+from pggnn.data.sets.counting import draw_er, draw_regular, from_adjacency, with_target
 from pggnn.seeds import derived_seed
-from pggnn.train.checkpoint import Checkpoint, load_weights
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
-from pggnn.train.loop import BEST, Parts, Training, Watch
-from pggnn.train.run import make_fabric
+from pggnn.train.engine.checkpoint import Checkpoint, load_weights
+from pggnn.train.engine.loop import BEST, Parts, Training, Watch
+from pggnn.train.runs.run import make_fabric
 
 NODES, PROBABILITY = 10, 0.3
 """Of the graphs to train on, the paper's."""

@@ -13,8 +13,8 @@ from math import ceil, log
 import numpy as np
 from torch_geometric.data import Data
 
-from pggnn.data.classic import adjacency_matrix
-from pggnn.data.counts import triangles
+from pggnn.data.features.motifs import triangles
+from pggnn.data.sets.classic import adjacency_matrix
 
 CHUNK = 2**14
 

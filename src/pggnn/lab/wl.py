@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from torch_geometric.data import Data
 
-from pggnn.data.classic import adjacency_matrix
+from pggnn.data.sets.classic import adjacency_matrix
 from pggnn.lab.colours import Outcome, Step, combine, node_labels, refine, scramble
 
 MOST_TUPLES, MOST_STEPS = 2**23, 2**28

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pggnn.train import packed
-from pggnn.train.choice import Key, Options, choose, slug
 from pggnn.train.config import Config
 from pggnn.train.options import CONFIGS, parse
+from pggnn.train.sweeps.keys import Key, Options, choose, slug
 
 
 @dataclass(frozen=True)

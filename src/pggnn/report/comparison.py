@@ -7,7 +7,7 @@ from pggnn.data.catalogue import CATALOGUE
 from pggnn.paper.expected import RESULTS, per_seed, results
 from pggnn.report.charts import draw_figures
 from pggnn.report.runs import Run, as_seconds
-from pggnn.train.protocol import CROSS_VALIDATION, figure
+from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
 
 
 def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 from pggnn.report.charts import LARGE, MOST_EPOCHS, PALETTE, Series, draw_curves
 from pggnn.report.figures import BLUE, INK, RED
 from pggnn.report.runs import Run
-from pggnn.train.log import Record
+from pggnn.train.engine.log import Record
 
 
 def draw_learning(run: Run) -> list[tuple[str, str]]:

@@ -10,9 +10,9 @@ from pggnn.data.catalogue import lookup
 from pggnn.paper.expected import Figure, results
 from pggnn.paper.tables import TABLES, runs
 from pggnn.report.runs import Run
-from pggnn.train.choice import Key, slug
 from pggnn.train.config import Config, difference
-from pggnn.train.folder import CIRCUMSTANCES
+from pggnn.train.runs.folder import CIRCUMSTANCES
+from pggnn.train.sweeps.keys import Key, slug
 
 
 @dataclass(frozen=True)

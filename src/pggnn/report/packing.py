@@ -9,8 +9,8 @@ from pggnn.report import predictions
 from pggnn.report.runs import Run, find_runs
 from pggnn.train import packed
 from pggnn.train.config import FILE, plain
-from pggnn.train.folder import ENVIRONMENT, SCHEMA
 from pggnn.train.packed import Entry
+from pggnn.train.runs.folder import ENVIRONMENT, SCHEMA
 
 
 def pack(source: Path, out: Path, unfinished: bool = False, compute: bool = True) -> tuple[list[Path], list[str]]:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from pggnn.console import NO_MEMORY, is_gpu_full
-from pggnn.data.archives import read_npz
+from pggnn.data.formats.archives import read_npz
 from pggnn.data.schema import Schema
 from pggnn.files import replacing
 from pggnn.report.runs import Run
 from pggnn.train import packed
 from pggnn.train.packed import shortened
-from pggnn.train.protocol import Member
+from pggnn.train.runs.protocol import Member
 
 FILE = "predictions.npz"
 BITS = 12
@@ -145,11 +145,11 @@ def _names(run: Run) -> tuple[str, ...]:
 def _answer(run: Run) -> Predictions:
     import torch
 
+    from pggnn.data.batching.storage import Storage
     from pggnn.data.graphs import Graphs
-    from pggnn.data.storage import Storage
-    from pggnn.train import protocol
-    from pggnn.train.folder import check_same
-    from pggnn.train.predict import Trained, stored
+    from pggnn.train.runs import protocol
+    from pggnn.train.runs.folder import check_same
+    from pggnn.train.runs.predict import Trained, stored
 
     trained = Trained.load(run.folder, _which(run))
     graphs = Graphs.of(trained.read(run.config.data.name))

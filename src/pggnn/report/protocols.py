@@ -3,7 +3,7 @@
 from pggnn.data.catalogue import CATALOGUE
 from pggnn.report.runs import Run
 from pggnn.train.config import Config
-from pggnn.train.protocol import CROSS_VALIDATION
+from pggnn.train.runs.protocol import CROSS_VALIDATION
 
 
 def describe_protocol(config: Config, kind: str) -> str:

@@ -13,13 +13,15 @@ from typing import Any
 
 from pggnn.data.catalogue import lookup
 from pggnn.data.schema import Schema
-from pggnn.train import log, packed, protocol
+from pggnn.train import packed
 from pggnn.train.config import FILE, KEYS, Config, DataConfig
-from pggnn.train.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, is_run, missing
-from pggnn.train.log import Record
+from pggnn.train.engine import log
+from pggnn.train.engine.log import Record
+from pggnn.train.engine.task import METRIC
 from pggnn.train.options import load
-from pggnn.train.protocol import Member, Summary
-from pggnn.train.task import METRIC
+from pggnn.train.runs import protocol
+from pggnn.train.runs.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, is_run, missing
+from pggnn.train.runs.protocol import Member, Summary
 
 MODELS = {"pggnn": "PG-GNN", "gin": "GIN", "gcn": "GCN", "sage": "SAGE", "rgin": "rGIN", "rp": "RP", "lrp": "LRP"}
 

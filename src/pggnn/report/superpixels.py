@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from pggnn.data.superpixels import as_pixels, superpixel_graph, superpixels
+from pggnn.data.sets.superpixels import as_pixels, superpixel_graph, superpixels
 from pggnn.report.figures import BLUE, FAINT, RED, drawing
 
 
 def draw_superpixels(image: Any, path: str | Path, other: Data | None = None, **options: Any) -> Path:
     """Draws the image, its superpixels and their graph, and beside it the ``other`` graph of the image, if given.
 
-    ``options`` are those of :func:`pggnn.data.superpixels.superpixel_graph`.
+    ``options`` are those of :func:`pggnn.data.sets.superpixels.superpixel_graph`.
     """
     from skimage.segmentation import find_boundaries
 

@@ -16,7 +16,7 @@ from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_epoch, describe_protocol, describe_spread, guess_kind
 from pggnn.report.runs import Run, as_seconds
 from pggnn.report.worth import weigh
-from pggnn.train.protocol import CROSS_VALIDATION, figure
+from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
 
 WIDE_CLASSES = 4
 """Classes from which on a confusion matrix takes the whole width."""

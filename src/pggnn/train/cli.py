@@ -24,8 +24,8 @@ def train(arguments: Sequence[str]) -> None:
     config, resume = parse(arguments)
 
     with loading():
-        from pggnn.train.distributed import is_main
-        from pggnn.train.run import train as run
+        from pggnn.train.engine.distributed import is_main
+        from pggnn.train.runs.run import train as run
 
     try:
         summary = run(config, resume)
@@ -46,9 +46,9 @@ def tune(args: argparse.Namespace) -> None:
     """Tries options on a data set, and prints them ranked."""
     end = until(args)
     with loading():
-        from pggnn.train.choice import slug
-        from pggnn.train.tune import BEST
-        from pggnn.train.tune import tune as run
+        from pggnn.train.sweeps.keys import slug
+        from pggnn.train.sweeps.tune import BEST
+        from pggnn.train.sweeps.tune import tune as run
 
     with goes_on():
         ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
@@ -74,9 +74,9 @@ def evaluate(args: argparse.Namespace) -> None:
     from pggnn.files import to_json, write_text
 
     with loading():
-        from pggnn.train.predict import evaluate as measure
-        from pggnn.train.protocol import deviation
-        from pggnn.train.task import NONFINITE
+        from pggnn.train.engine.task import NONFINITE
+        from pggnn.train.runs.predict import evaluate as measure
+        from pggnn.train.runs.protocol import deviation
 
     found = {member.name: figures for member, figures in measure(args.run, args.data, args.split, args.which)}
     names = [name for name in next(iter(found.values())) if name != NONFINITE]
@@ -106,8 +106,8 @@ def predict(args: argparse.Namespace) -> None:
     if args.out is not None and args.out.suffix not in FORMS:
         raise ValueError(f"--out must end in {' or '.join(FORMS)}, got {args.out}")
     with loading():
-        from pggnn.train.predict import Trained, write
-        from pggnn.train.predict import predict as answer
+        from pggnn.train.runs.predict import Trained, write
+        from pggnn.train.runs.predict import predict as answer
     trained = Trained.load(args.run, args.which)
     rows = answer(trained, trained.read(args.graphs))
     if args.out is None:

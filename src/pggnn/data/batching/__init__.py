@@ -1,0 +1,1 @@
+"""Batches of graphs, gathered on the device."""

@@ -1,0 +1,1 @@
+"""Features and targets that are computed from a graph."""

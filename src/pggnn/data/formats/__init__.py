@@ -1,0 +1,1 @@
+"""Files of graphs: how they are read, checked and written."""

@@ -1,0 +1,174 @@
+"""Random graphs on which each node's triangles or 4-cliques are counted: the published sets, and seeded generators."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pggnn.data.dataset import GraphDataset, Transform, load_graphs
+from pggnn.data.features.motifs import four_cliques, triangles
+from pggnn.data.formats.archives import MOST_BYTES, need, read_npz
+from pggnn.data.graphs import Graphs, compact, starts
+from pggnn.data.schema import Schema
+
+REGULAR = ((10, 6), (15, 6), (20, 5), (30, 5))
+"""The (nodes, degree) pairs of the paper's random regular graphs."""
+FILES = {"er": "counting/er.npz", "regular": "counting/regular.npz"}
+TASKS = {"triangles": triangles, "cliques": four_cliques}
+FRACTIONS = {"train": (0.0, 0.3), "val": (0.3, 0.5), "test": (0.5, 1.0)}
+VERSION = "counting 1"
+
+
+class Counting(GraphDataset):
+    """Graphs whose nodes have their rows of the adjacency matrix as features and their counts as labels.
+
+    Args:
+        name: ``"er"`` (Erdős–Rényi, 10 nodes) or ``"regular"`` (random regular, up to 30 nodes).
+        task: ``"triangles"`` or ``"cliques"`` (4-cliques), counted at each node.
+        root, split, transform, pre_transform: See :class:`GraphDataset`; 30 % / 20 % / 50 % of the graphs.
+        seed: Generate graphs from this seed instead of reading the published ones. From the published regular graphs
+            as many edges as they have nodes were taken out at random; generated ones are regular, as the paper says.
+        graphs: How many to generate.
+        shuffle: Put each node's neighbours into a random order, once, from this seed. By default they ascend, as in the
+            file; those of regular graphs that NetworkX has drawn do not always.
+    """
+
+    def __init__(
+        self,
+        name: str = "er",
+        task: str = "triangles",
+        root: str | Path | None = None,
+        split: str | None = None,
+        transform: Transform = None,
+        pre_transform: Transform = None,
+        seed: int | None = None,
+        graphs: int = 5000,
+        shuffle: int | None = None,
+    ) -> None:
+        if name not in FILES or task not in TASKS:
+            raise ValueError(f"expected one of {[*FILES]} and one of {[*TASKS]}, got {name!r} and {task!r}")
+        for option, number in (("seed", seed), ("shuffle", shuffle)):
+            if number is not None and (type(number) is not int or not 0 <= number < 2**63):
+                raise ValueError(f"{option} must be a whole number of 0 or more, below 2⁶³, got {number!r}")
+        if seed is None:
+            stored = load_graphs(FILES[name], root, VERSION, read_counting)
+        else:
+            stored = generate(name, graphs, seed)
+        if shuffle is not None:
+            stored = shuffle_neighbors(stored, shuffle)
+        file = None if seed is not None else FILES[name]
+        super().__init__(with_target(stored, task), file, root, split, transform, pre_transform)
+
+
+def read_counting(path: Path) -> Graphs:
+    """Reads ``n``, ``m``, ``src``, ``dst`` (each undirected edge once) and ``split_train``, ``_val``, ``_test``."""
+    arrays = read_npz(path)
+    need(arrays, path, **dict.fromkeys(("n", "m", "src", "dst", "split_train", "split_val", "split_test"), "i1"))
+    n, m = (torch.from_numpy(arrays[name].astype(np.int64)) for name in "nm")
+    if arrays["src"].shape != arrays["dst"].shape or len(n) != len(m):
+        raise ValueError(f"{path}: src and dst, and n and m, must be of equal length")
+    once = Graphs(n, m, compact(np.stack([arrays["src"], arrays["dst"]]))).checked(str(path))
+    width = int(n.max()) if len(n) else 0
+    if len(n) * width**2 > MOST_BYTES:
+        raise ValueError(
+            f"{path}: {len(n)} graphs of up to {width} nodes are too large to have adjacency rows as features"
+        )
+    adjacency = torch.zeros(len(n), width, width, dtype=torch.bool)
+    graph, (u, v) = torch.arange(len(n)).repeat_interleave(m), once.edge_index.long()
+    adjacency[graph, u, v] = adjacency[graph, v, u] = True
+    splits = {name: torch.from_numpy(arrays[f"split_{name}"].astype(np.int64)) for name in FRACTIONS}
+    return from_adjacency(adjacency, n, splits)
+
+
+def generate(name: str, graphs: int, seed: int = 0) -> Graphs:
+    """``"er"`` or ``"regular"`` graphs from a seed; the first 30 % train, the next 20 % validate, the others test."""
+    if graphs < 1:
+        raise ValueError(f"expected 1 graph or more to generate, got {graphs}")
+    adjacency, nodes = draw_er(graphs, 10, 0.3, seed) if name == "er" else draw_regular(graphs, seed)
+    bounds = {part: (round(a * graphs), round(b * graphs)) for part, (a, b) in FRACTIONS.items()}
+    return from_adjacency(adjacency, nodes, {part: torch.arange(*pair) for part, pair in bounds.items()})
+
+
+def from_adjacency(adjacency: Tensor, nodes: Tensor, splits: dict[str, Tensor] | None = None) -> Graphs:
+    """Graphs of ``[G, width, width]`` symmetric adjacency matrices, with rows as features and all counts as labels."""
+    graph, u, v = adjacency.nonzero(as_tuple=True)
+    ptr = starts(nodes)
+    edge_index = torch.stack([u, v])
+    inside = torch.arange(adjacency.size(1)) < nodes[:, None]
+    counts = {name: count(edge_index + ptr[graph], ptr) for name, count in TASKS.items()}
+    return Graphs(
+        nodes, torch.bincount(graph, minlength=len(nodes)), edge_index.to(torch.uint8),
+        {"x": adjacency[inside].to(torch.uint8), **counts},
+        schema=Schema("node", "regression", features=adjacency.size(1)), splits=splits or {},
+    )  # fmt: skip
+
+
+def with_target(graphs: Graphs, task: str) -> Graphs:
+    """The same graphs with one of the counts, a key of :data:`TASKS`, as targets ``y`` instead of all counts."""
+    others = {name: value for name, value in graphs.node.items() if name not in TASKS}
+    return replace(graphs, node=others | {"y": graphs.node[task].float()})
+
+
+def shuffle_neighbors(graphs: Graphs, seed: int) -> Graphs:
+    """The same graphs with the edges of each in a random order, which numbers neighbours."""
+    graph = torch.arange(len(graphs)).repeat_interleave(graphs.edges)
+    draws = torch.rand(len(graph), generator=torch.Generator().manual_seed(seed), dtype=torch.double)
+    return replace(graphs, edge_index=graphs.edge_index[:, torch.argsort(graph + draws)])
+
+
+def erdos_renyi(graphs: int, nodes: int = 10, probability: float = 0.3, seed: int = 0) -> list[Data]:
+    """Erdős–Rényi graphs, each node labelled with its triangles; the defaults are the paper's."""
+    return _to_list(*draw_er(graphs, nodes, probability, seed))
+
+
+def random_regular(graphs: int, seed: int = 0) -> list[Data]:
+    """Random regular graphs with nodes and degree drawn uniformly from :data:`REGULAR`, labelled with triangles."""
+    return _to_list(*draw_regular(graphs, seed))
+
+
+def _to_list(adjacency: Tensor, nodes: Tensor) -> list[Data]:
+    return list(GraphDataset(with_target(from_adjacency(adjacency, nodes), "triangles")))
+
+
+def draw_er(graphs: int, nodes: int, probability: float, seed: int) -> tuple[Tensor, Tensor]:
+    """``[G, nodes, nodes]`` adjacency matrices of Erdős–Rényi graphs, and the number of nodes of each."""
+    generator = torch.Generator().manual_seed(seed)
+    draws = torch.rand(graphs, nodes, nodes, generator=generator)
+    upper = (draws < probability).triu(diagonal=1)
+    return upper | upper.transpose(1, 2), torch.full((graphs,), nodes)
+
+
+def draw_regular(graphs: int, seed: int) -> tuple[Tensor, Tensor]:
+    """``[G, 30, 30]`` adjacency matrices of random regular graphs, and the number of nodes of each."""
+    generator = torch.Generator().manual_seed(seed)
+    kinds = torch.randint(len(REGULAR), (graphs,), generator=generator)
+    width = max(nodes for nodes, _ in REGULAR)
+    adjacency = torch.zeros(graphs, width, width, dtype=torch.bool)
+    for kind, (nodes, degree) in enumerate(REGULAR):
+        chosen = (kinds == kind).nonzero().squeeze(1)
+        while len(chosen) > 0:  # a graph that got stuck is drawn again
+            drawn, done = _pair_stubs(len(chosen), nodes, degree, generator)
+            adjacency[chosen[done], :nodes, :nodes] = drawn[done]
+            chosen = chosen[~done]
+    return adjacency, torch.tensor([nodes for nodes, _ in REGULAR])[kinds]
+
+
+def _pair_stubs(graphs: int, nodes: int, degree: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Joins free stubs at random, never a pair twice (Steger and Wormald 1999); says which graphs got them all."""
+    adjacency = torch.zeros(graphs, nodes, nodes, dtype=torch.bool)
+    free = torch.full((graphs, nodes), degree)
+    above = torch.ones(nodes, nodes, dtype=torch.bool).triu(1)
+    for _ in range(nodes * degree // 2):
+        choices = (free[:, :, None] * free[:, None, :] * (above & ~adjacency)).flatten(1).cumsum(1)
+        total = choices[:, -1:]
+        draw = (torch.rand(graphs, 1, generator=generator, dtype=torch.double) * total).long()
+        pair = torch.searchsorted(choices, draw, right=True).squeeze(1)
+        (graph,) = (total.squeeze(1) > 0).nonzero(as_tuple=True)
+        u, v = pair[graph] // nodes, pair[graph] % nodes
+        adjacency[graph, u, v] = adjacency[graph, v, u] = True
+        free[graph, u] -= 1
+        free[graph, v] -= 1
+    return adjacency, free.sum(1) == 0

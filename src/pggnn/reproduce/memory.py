@@ -1,0 +1,131 @@
+"""Tables 5 and 6: the most memory that training takes, each data set and model in a process of its own."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from pggnn.data.catalogue import lookup
+from pggnn.files import read_json, write_text
+from pggnn.paper.expected import load
+from pggnn.paper.tables import TABLES
+from pggnn.train.runs.pool import last_error
+from pggnn.train.runs.progress import Silence
+from pggnn.train.sweeps.keys import Key, Options, choose
+
+STEPS, SECONDS = 20, 300.0
+"""Batches that are trained, or fewer where they take longer than so long: the whole group of COLLAB on a CPU does."""
+MODELS = {"PG-GNN (group)": "PG-GNN", "PG-GNN (single)": "PG-GNN", "GIN": "GIN"}
+"""Rows, and the models of the paper that they are compared with."""
+NOTE = (
+    f"Peak of a process that loads the set, as it was cached, and trains for {STEPS} batches, or for {SECONDS:.0f} s: "
+    "resident memory, libraries included, and what PyTorch has reserved on the GPU, without its context. The paper's "
+    "figures are of the authors' own processes."
+)
+Cell = dict[str, Any]
+
+
+def reproduce_memory(table: str, out: Path, only: Sequence[str] = (), console: Console | None = None) -> list[Cell]:
+    """Measures what is missing of Table 5 (RAM) or Table 6 (GPU), writes it as Markdown and JSON, returns its cells.
+
+    Each cell is written as soon as it is measured, and not measured again.
+    """
+    import torch
+
+    console = console or Console(stderr=True)
+    kind = {"table5": "ram", "table6": "gpu"}[table]
+    if kind == "gpu" and not torch.cuda.is_available():
+        raise ValueError("table6 is about memory of a GPU, and PyTorch finds none here; table5 is about RAM")
+    runs = commands()
+    path, machine = out / f"{table}.json", torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    found = {(cell["model"], cell["data"]): cell for cell in read_json(path, list[dict[str, Any]]) or []}
+    for model, data in choose(table, runs, only):
+        if found.get((model, data), {}).get("machine") == machine:
+            continue
+        with console.status(f"{model} on {data}"):
+            measured = _measured(model, data, runs[model, data])
+        paper = load()[table].get(MODELS[model], {}).get(lookup(data)[0], {}).get("value")
+        cell = {"model": model, "data": data, "mib": measured[kind], "paper": paper}
+        found[model, data] = cell | {"batches": int(measured["batches"]), "machine": machine}
+        said = "" if paper is None else f", the paper's {paper:,}"
+        console.print(f"{model:>16}  {data:<9} {measured[kind]:8,.0f} MiB{said}", highlight=False)
+        _write(table, path, [found[key] for key in runs if key in found])
+    return [found[key] for key in runs if key in found]
+
+
+def commands() -> dict[Key, Options]:
+    """Config and options of each row and column."""
+    return {
+        (model, data): (config, *table.rows[model].options)
+        for model in MODELS
+        for table in (TABLES["table3"], TABLES["table4"])
+        for data, config in table.columns.items()
+    }
+
+
+def _write(table: str, path: Path, cells: list[Cell]) -> None:
+    lines = ["| model | data | MiB | paper | batches | machine |", "| --- | --- | --: | --: | --: | --- |"]
+    for cell in cells:
+        paper = "" if cell["paper"] is None else f"{cell['paper']:,}"
+        lines.append(
+            "| {model} | {data} | {mib:,.0f} | ".format(**cell) + f"{paper} | {cell['batches']} | {cell['machine']} |"
+        )
+    title = f"# Peak {'RAM' if table == 'table5' else 'GPU memory'} of training"
+    lines = [title, "", *lines, "", f"- {NOTE}", f"- Made by `pggnn reproduce {table}`.", ""]
+    write_text(path.with_suffix(".md"), "\n".join(lines))
+    write_text(path, json.dumps(cells, indent=2) + "\n")
+
+
+def _measured(model: str, data: str, options: Options) -> dict[str, float]:
+    from pggnn.train.options import parse
+    from pggnn.train.runs.run import load_graphs
+
+    load_graphs(parse(["--config", *options])[0])  # so that there is a cache, and reading the raw file does not count
+    command = [sys.executable, "-m", "pggnn.reproduce.memory", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise ValueError(f"{model} on {data}: {last_error(ended.stderr) or f'ended with code {ended.returncode}'}")
+    found: dict[str, float] = json.loads(ended.stdout)
+    return found
+
+
+class Clock(Silence):
+    """Counts batches, and ends training when it has taken long enough."""
+
+    def __init__(self) -> None:
+        self.begin, self.batches = time.monotonic(), 0
+
+    def step(self, step: int, *args: Any) -> None:
+        """After each batch."""
+        self.batches = step
+        if time.monotonic() - self.begin > SECONDS:
+            raise TimeoutError
+
+
+def main(config_name: str, *options: str) -> None:
+    """Trains for a few batches and prints the peaks as JSON."""
+    import tempfile
+
+    from pggnn.train.engine.memory import peaks
+    from pggnn.train.options import parse
+    from pggnn.train.runs.run import first_training, load_graphs
+
+    steps = ["--optim.steps", str(STEPS), "--run.record", "false"]
+    config = parse(["--config", config_name, *options, *steps])[0]
+    with tempfile.TemporaryDirectory() as folder:
+        training = first_training(config, load_graphs(config), Path(folder))
+        training.state["epoch"] = 1
+        clock = Clock()
+        with suppress(TimeoutError):
+            training.train_epoch(clock)
+    print(json.dumps({**peaks(), "batches": clock.batches}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

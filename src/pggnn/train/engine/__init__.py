@@ -1,0 +1,1 @@
+"""One training: loop, task, schedule, checkpoints."""

@@ -1,0 +1,279 @@
+"""The training loop: epochs, evaluation, log and checkpoints of one network on one split."""
+
+import copy
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch_geometric.data import Batch
+
+from pggnn.data.batching.batches import Batches
+from pggnn.data.batching.storage import Storage
+from pggnn.nn.model import Network
+from pggnn.seeds import derived_seed
+from pggnn.train.config import Config
+from pggnn.train.engine import authors, checkpoint
+from pggnn.train.engine.checkpoint import Checkpoint
+from pggnn.train.engine.distributed import share_norms
+from pggnn.train.engine.log import Log, Record
+from pggnn.train.engine.memory import peaks
+from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients
+from pggnn.train.engine.schedule import Schedule
+from pggnn.train.engine.task import NONFINITE, Task, is_finite, steady
+
+if TYPE_CHECKING:
+    from pggnn.train.engine.replay import Replay
+
+LAST, PREVIOUS, BEST = (f"{name}.safetensors" for name in ("last", "previous", "best"))
+EVALUATION_BATCH = {"cpu": 4, "cuda": 32}
+"""Batches are so many times larger where nothing is learnt."""
+MOST_KEPT = 2**22
+"""Nodes and edges up to which the batches of validation and test are kept from epoch to epoch."""
+
+
+class Diverged(ValueError):
+    """Loss or weights are no longer numbers."""
+
+
+class Watch(Protocol):
+    """Who is told how training goes."""
+
+    def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
+        """After each batch of an epoch: the loss so far, still on its device, and over how many targets."""
+
+    def epoch(self, record: Record) -> None:
+        """After each epoch."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Numbers of the graphs to train on, to choose the epoch by, and to test on."""
+
+    train: Tensor
+    val: Tensor | None
+    test: Tensor
+
+
+class Training:
+    """One network, trained from a seed on part of the graphs, in a folder from which it can go on at any time.
+
+    Each epoch's randomness depends on seed and epoch alone, so a training that was cut off and goes on from its last
+    checkpoint ends with the same weights as one left alone.
+    """
+
+    def __init__(self, config: Config, storage: Storage, parts: Parts, seed: int, folder: Path, fabric: Fabric) -> None:
+        self.config, self.parts, self.seed, self.folder, self.fabric = config, parts, seed, folder, fabric
+        self.storage, optim = storage, config.optim
+        schema = storage.graphs.schema
+        self.task = Task(schema, optim.loss)
+        torch.manual_seed(derived_seed(seed, 0))
+        self.network = build(config.model, schema)
+        if config.protocol.random == "authors":
+            authors.start(cast(Network, self.network), seed)
+        allot_workspace(self.network, fabric.device)
+        share_norms(self.network)
+        scorer = Scorer(self.network, config.model.edge_features)
+        self.adam = torch.optim.AdamW(
+            scorer.parameters(), optim.lr, weight_decay=optim.weight_decay,
+            fused=config.run.precision != "16" or optim.clip is None,  # or gradients are unscaled too late to clip them
+            capturable=fabric.device.type == "cuda",
+        )  # fmt: skip
+        self.scorer, self.optimizer = fabric.setup(scorer, self.adam)
+        self._precision = fabric.strategy.precision
+        self._precision.load_state_dict(torch.amp.GradScaler("cpu").state_dict())  # not that of the training before
+        self.average = copy.deepcopy(self.network) if optim.average else None
+        self.judge = self.scorer
+        """Who answers where nothing is learnt: the network, or its moving average."""
+        if self.average is not None:
+            self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
+        self.schedule = Schedule(self.adam, optim, self.task.maximise and parts.val is not None)
+        kind = authors.Draws if config.protocol.random == "authors" else Batches
+        self.batches = self._batches(parts.train, optim.batch_size, optim.sampling, kind)
+        self._evaluated: dict[str, list[Batch]] = {}
+        self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
+
+    @cached_property
+    def _replay(self) -> "Replay | None":
+        from pggnn.train.engine.replay import Replay, worthwhile
+
+        padding = worthwhile(self)
+        return None if padding is None else Replay(self, padding)
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(parameter.numel() for parameter in self.network.parameters())
+
+    def resume(self, path: Path) -> None:
+        """Goes on from a checkpoint."""
+        loaded = Checkpoint.load(path)
+        state = checkpoint.progress(loaded.state, path)
+        checkpoint.load_weights(self.network, loaded.weights, path)
+        if self.average is not None:
+            checkpoint.load_weights(self.average, loaded.average, path)
+        checkpoint.load_optimizer(self.optimizer, loaded.optimizer, path)
+        self.schedule.load_state_dict(checkpoint.known(state.pop("schedule"), self.schedule.state_dict(), path))
+        if scaler := state.pop("scaler", None):
+            own = self._precision.state_dict()
+            self._precision.load_state_dict(own | checkpoint.known(scaler, own, path))
+        self.state = state
+
+    def run(self, watch: Watch) -> dict[str, Any]:
+        """Trains to the end; returns what came out."""
+        state, main = self.state, self.fabric.is_global_zero
+        log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
+        while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
+            begin = time.perf_counter()
+            state["epoch"] += 1
+            record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self.train_epoch(watch)}
+            self._update_average()
+            improved = self._evaluate_epoch(record)
+            self.schedule.step(record["val"] if self.parts.val is not None else record["loss"])
+            record["seconds"] = round(time.perf_counter() - begin, 4)
+            state["seconds"] += record["seconds"]
+            if log is not None:
+                log.write(record)
+                self.save(improved)
+            watch.epoch(record)
+        if self.parts.val is not None and self.config.protocol.report == "last":
+            state["test"] = self.measure("test")[self.task.metric]
+        if log is not None:
+            log.close()
+        ended = "learning rate" if self.schedule.ended else "epochs"
+        return {"metric": self.task.metric, "ended": ended, "parameters": self.parameters, "memory": peaks(), **state}
+
+    def train_epoch(self, watch: Watch) -> float:
+        """One epoch; returns the mean loss."""
+        fabric, clip = self.fabric, self.config.optim.clip
+        torch.manual_seed(derived_seed(self.seed, self.state["epoch"], fabric.global_rank))
+        self.batches.epoch = self.state["epoch"]
+        totals = [self._targets(numbers) for numbers in self.batches.chosen()]
+        self.scorer.train()
+        if self._replay is not None:
+            return self._checked(self._replay.epoch(totals, watch))
+        summed, seen = torch.zeros((), device=fabric.device), 0
+        for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
+            loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y))
+            fabric.backward(loss * (fabric.world_size / total))
+            if clip is not None:
+                self._precision.unscale_gradients(self.adam)
+                clip_gradients(self.network, clip)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            summed += loss.detach() / self.config.model.committee
+            seen += total
+            watch.step(step, len(totals), summed, seen)
+        everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
+        return self._checked(float(everywhere) / seen)
+
+    @torch.no_grad()
+    def _update_average(self) -> None:
+        """Adds this epoch's weights to the average, which keeps less of those before while there are few."""
+        if self.average is not None:
+            epoch = self.state["epoch"]
+            keep = min(self.config.optim.average, (epoch - 1) / (epoch + 9))
+            weights = self.network.state_dict()
+            for name, mean in self.average.state_dict().items():
+                mean.copy_(mean.lerp(weights[name], 1 - keep) if mean.is_floating_point() else weights[name])
+
+    def _checked(self, mean: float) -> float:
+        """The loss of an epoch, if it is one to go on from."""
+        floating = [value for value in self.network.state_dict().values() if value.is_floating_point()]
+        finite = math.isfinite(float(torch.nn.utils.get_total_norm(floating)))
+        if not math.isfinite(mean) or not finite:
+            done = self.state["epoch"] - 1
+            what = "weights are no longer finite" if math.isfinite(mean) else f"loss became {mean}"
+            kept = f"the checkpoint of epoch {done} is {self.folder / LAST}" if done else "nothing was saved"
+            raise Diverged(f"the {what} in epoch {done + 1}; {kept}; try a lower --optim.lr, or --optim.clip 1")
+        return mean
+
+    def _evaluate_epoch(self, record: Record) -> bool:
+        """Adds validation and test to the record of an epoch; returns whether it is the best one so far."""
+        state = self.state
+        if self.parts.val is None:  # the paper's cross-validation
+            self._record("test", record)
+            improved = self.task.better(record["test"], state["test"])
+        else:
+            self._record("val", record)
+            improved = self.task.better(record["val"], state["val"])
+            if improved and self.config.protocol.report == "best":
+                self._record("test", record)
+        if improved:
+            state |= {"best_epoch": state["epoch"], "val": record.get("val"), "test": record.get("test")}
+        return improved
+
+    def _record(self, part: Literal["val", "test"], record: Record) -> None:
+        """Adds the metric over a part to the record of an epoch, and how many answers are not finite if there are."""
+        figures = self.measure(part)
+        record[part] = figures[self.task.metric]
+        if figures[NONFINITE]:
+            record[f"{part} {NONFINITE}"] = figures[NONFINITE]
+
+    def measure(self, part: Literal["train", "val", "test"]) -> dict[str, float]:
+        """The task's metrics over a part of the graphs, and how many answers are not finite, all processes together."""
+        outputs, targets = self._answers(self._evaluated.get(part) or self._evaluation_batches(part))
+        lost: Any = self.fabric.all_reduce((~is_finite(outputs)).sum(), reduce_op="sum")
+        return self.task.measure(outputs, targets) | {NONFINITE: int(lost)}
+
+    def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs and targets for the given graphs, or for this process's share of them."""
+        return self._answers(self._ordered(index))
+
+    @torch.no_grad()
+    def _answers(self, batches: Iterable[Batch]) -> tuple[Tensor, Tensor]:
+        self.judge.eval()
+        batches = self._moved(batches)
+        with steady(self.fabric.device):
+            pairs = [(self.task.outputs(self.judge(batch)), self.task.targets(batch.y)) for batch in batches]
+        outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
+        return outputs, targets
+
+    def _evaluation_batches(self, part: str) -> Iterable[Batch]:
+        """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
+        index: Tensor = getattr(self.parts, part)
+        if int(self.storage.counts[:, index].sum()) > MOST_KEPT:
+            return self._ordered(index)
+        return self._evaluated.setdefault(part, list(self._ordered(index)))
+
+    def _ordered(self, index: Tensor) -> Batches:
+        size = EVALUATION_BATCH[self.storage.device.type] * self.config.optim.batch_size
+        return self._batches(index, size, "order")
+
+    def save(self, improved: bool) -> None:
+        """Writes the checkpoints of this epoch."""
+        state = {**self.state, "schedule": self.schedule.state_dict(), "scaler": self._precision.state_dict()}
+        weights, average = self.network.state_dict(), {} if self.average is None else self.average.state_dict()
+        if improved:
+            Checkpoint(average or weights, self.state).save(self.folder / BEST)
+        last = Checkpoint(weights, state, self.optimizer.state_dict(), average)
+        last.save(self.folder / LAST, self.folder / PREVIOUS)
+
+    def _batches(self, index: Tensor, batch_size: int, sampling: Any, kind: type[Batches] = Batches) -> Batches:
+        shard = self.fabric.global_rank, self.fabric.world_size
+        return kind(self.storage, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
+
+    def _loader(self) -> Iterable[Batch]:
+        """The batches of the epoch, assembled by other processes if asked for."""
+        if not self.config.data.workers:
+            return self._moved(self.batches)
+        pin, workers = self.fabric.device.type == "cuda", self.config.data.workers
+        return self._moved(DataLoader(self.batches, batch_size=None, num_workers=workers, pin_memory=pin))  # type: ignore[arg-type]
+
+    def _moved(self, batches: Iterable[Batch]) -> Iterable[Batch]:
+        """Batches on the device of the network, if the graphs are kept elsewhere."""
+        if self.storage.device == self.fabric.device:
+            return batches
+        return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
+
+    def _targets(self, numbers: Tensor) -> int:
+        if self.storage.graphs.schema.level == "node":
+            return max(1, int(self.storage.counts[0].index_select(0, numbers).sum()))
+        return len(numbers)

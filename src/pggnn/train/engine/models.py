@@ -1,0 +1,151 @@
+"""Networks from their config and the schema of the data."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE
+from pggnn.data.schema import Schema
+from pggnn.nn.conv import SequenceConv
+from pggnn.nn.init import tally_init, torch_init
+from pggnn.nn.model import PGGNN, Network
+from pggnn.ops.workspace import SHARES
+from pggnn.train.config import ModelConfig
+from pggnn.train.engine.memory import available
+
+MODELS: dict[str, Callable[..., Network]] = {
+    "pggnn": PGGNN, "gin": GIN, "gcn": GCN, "sage": SAGE, "rgin": RGIN, "rp": RP, "lrp": LRP,
+}  # fmt: skip
+OWN = {
+    "pggnn": [
+        "aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure", "numberings", "relabellings",
+        "renumberings",
+    ],
+    "gcn": ["weighting"], "rp": ["beside", "ids"], "sage": ["replace"],
+}  # fmt: skip
+"""Options of the config that only this network has, by their names there and here."""
+ARRANGED = ("orderings", "root", "reduce")
+"""Options of PG-GNN where it reads arrangements."""
+STARTS = {"torch": torch_init, "tally": tally_init}
+"""Other starts than the layers' own, which is Glorot's."""
+
+
+class Committee(torch.nn.Module):
+    """Several networks that are asked the same; called as each of them."""
+
+    def __init__(self, networks: Sequence[Network]) -> None:
+        super().__init__()
+        self.networks = torch.nn.ModuleList(networks)
+
+    @property
+    def convs(self) -> list[torch.nn.Module]:
+        """The aggregations of all."""
+        return [conv for network in self.networks for conv in cast(Network, network).convs]
+
+    def forward(self, *args: Any) -> Tensor:
+        """The scores of each, ``[M, N, C]``. :class:`~pggnn.train.engine.task.Task` averages their answers."""
+        return torch.stack([network(*args) for network in self.networks])
+
+
+MOST_WEIGHTS = 2**60
+COPIES = 4
+"""Numbers for each weight while it is trained: itself, its gradient and the two moments of Adam."""
+
+
+def build(config: ModelConfig, schema: Schema, copies: int = 1) -> Network | Committee:
+    """The network that the config describes, for graphs of this schema, or the committee of such.
+
+    Args:
+        config: The options.
+        schema: That of the graphs.
+        copies: How many numbers there must be memory for, for each weight: 1 to answer, :data:`COPIES` to train.
+    """
+    weights = count_weights(config, schema)
+    if weights * copies * 4 > (there := available()):
+        least, how = "at least " * (weights >= MOST_WEIGHTS), ", with what training adds," * (copies > 1)
+        raise ValueError(
+            f"the network would have {least}{weights:,} weights: they{how} take {weights * copies / 2**28:,.1f} GiB of "
+            f"memory, and {there / 2**30:,.1f} GiB are there; choose a smaller model.hidden, model.layers, "
+            "model.rnn_layers or model.committee, or fewer features"
+        )
+    if config.committee > 1:
+        return Committee([build_network(config, schema) for _ in range(config.committee)])
+    return build_network(config, schema)
+
+
+def count_weights(config: ModelConfig, schema: Schema) -> int:
+    """How many weights the network, or the committee, has: none is made for it. With one and two of the layers, which
+    are alike from the second on, all numbers of them are known."""
+
+    def count(layers: int, rnn_layers: int) -> int:
+        try:
+            with torch.random.fork_rng([]), torch.device("meta"):
+                small = build_network(replace(config, layers=layers, rnn_layers=rnn_layers), schema)
+        except RuntimeError:  # its tensors have more bytes than 64 bits can count
+            return MOST_WEIGHTS
+        return sum(weight.numel() for weight in small.parameters())
+
+    layers, inner = (min(number, 2) for number in (config.layers, config.rnn_layers))
+    one, more = config.layers - layers, config.rnn_layers - inner
+    known = count(layers, inner)
+    for_layer = known - count(layers - 1, inner) if one else 0
+    for_inner = known - count(layers, inner - 1) if more else 0
+    for_both = for_layer - count(layers, inner - 1) + count(layers - 1, inner - 1) if one and more else 0
+    return (known + one * for_layer + more * for_inner + one * more * for_both) * config.committee
+
+
+def build_network(config: ModelConfig, schema: Schema) -> Network:
+    """One network as the config describes it, whatever the committee."""
+    if config.edge_features and not schema.edge_dim:
+        raise ValueError("model.edge_features is set, but the edges of this data set have no features")
+    names = OWN.get(config.name, [])
+    if config.name == "pggnn":
+        if config.aggregation == "arrangements":
+            names = [*names, *ARRANGED]
+        else:
+            for name in ARRANGED:
+                if getattr(config, name) != getattr(ModelConfig, name):
+                    raise ValueError(
+                        f"model.aggregation {config.aggregation} has no choice of {name}, got "
+                        f"{getattr(config, name)!r}; leave it out, or choose arrangements"
+                    )
+    own: dict[str, Any] = {name: getattr(config, name) for name in names}
+    network = MODELS[config.name](
+        max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
+        readout=config.readout, dropout=config.dropout, flow=schema.flow,
+        edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, norm=config.norm, **own,
+    )  # fmt: skip
+    return network.apply(STARTS[config.init]) if config.init in STARTS else network
+
+
+def allot_workspace(network: Network | Committee, device: torch.device) -> None:
+    """Lets each layer keep one part in :data:`~pggnn.ops.SHARES` of a GPU's memory for its states."""
+    for conv in network.convs:
+        if isinstance(conv, SequenceConv) and device.type == "cuda":
+            conv.workspace = torch.cuda.get_device_properties(device).total_memory // SHARES
+
+
+def clip_gradients(network: Network | Committee, most: float) -> None:
+    """Clips the norm of the gradient, in a committee that of each network."""
+    networks = [*network.networks] if isinstance(network, Committee) else [network]
+    for one in networks:
+        torch.nn.utils.clip_grad_norm_(one.parameters(), most)
+
+
+class Scorer(torch.nn.Module):
+    """A network that takes batches; nodes without features all have the feature 1."""
+
+    def __init__(self, network: Network | Committee, edge_features: bool = False) -> None:
+        super().__init__()
+        self.network, self.edge_features = network, edge_features
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The network's scores, for each graph or node, or those of each in a committee."""
+        dtype = next(self.network.parameters()).dtype
+        x = batch.x.to(dtype) if "x" in batch else torch.ones(batch.num_nodes, 1, dtype=dtype, device=batch.ptr.device)
+        edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
+        return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs)

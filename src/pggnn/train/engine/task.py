@@ -1,0 +1,151 @@
+"""What a network's scores mean: losses and metrics for each kind of target."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pggnn.data.schema import Schema
+
+LOSSES: dict[str, tuple[str, Callable[..., Tensor]]] = {
+    "mse": ("regression", functional.mse_loss),
+    "mae": ("regression", functional.l1_loss),
+    "cross_entropy": ("classification", functional.cross_entropy),
+    "bce": ("multilabel", functional.binary_cross_entropy_with_logits),
+}
+DEFAULT_LOSS = {"regression": "mse", "classification": "cross_entropy", "multilabel": "bce"}
+METRIC = {"regression": "MAE", "classification": "accuracy", "multilabel": "average precision"}
+
+NONFINITE = "nonfinite"
+"""Beside metrics: the answers that are not finite."""
+
+
+@contextmanager
+def steady(device: torch.device) -> Iterator[None]:
+    """Networks that draw random numbers to answer draw the same each time, and nobody else's change."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(0)
+        yield
+
+
+@dataclass(frozen=True)
+class Task:
+    """Losses, metrics and answers for the targets of a data set."""
+
+    schema: Schema
+    loss_name: str = "auto"
+
+    def __post_init__(self) -> None:
+        kind = self.schema.task
+        if kind is None:
+            raise ValueError("the graphs have no targets y to learn: give each of them y, or node_y for its nodes")
+        if self.loss_name != "auto" and LOSSES[self.loss_name][0] != kind:
+            fitting = " or ".join(name for name, (one, _) in LOSSES.items() if one == kind)
+            raise ValueError(f"optim.loss {self.loss_name} does not fit {kind}: choose {fitting}, or auto")
+
+    @property
+    def kind(self) -> str:
+        """``"classification"``, ``"regression"`` or ``"multilabel"``."""
+        return str(self.schema.task)
+
+    @property
+    def metric(self) -> str:
+        """Name of the figure that models are chosen by and compared in."""
+        return METRIC[self.kind]
+
+    @property
+    def maximise(self) -> bool:
+        """Whether more of it is better."""
+        return self.kind != "regression"
+
+    def better(self, value: float, than: float | None) -> bool:
+        """Whether one value of the metric is better than another."""
+        if than is None or math.isnan(than):
+            return True
+        return value > than if self.maximise else value < than
+
+    def targets(self, y: Tensor) -> Tensor:
+        """The targets, one row for each row of scores where those have several columns."""
+        if self.kind == "classification":
+            return y.view(-1).long()
+        return y.float().view(-1, self.schema.out_channels)
+
+    def loss(self, scores: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
+        """Sum of the loss over the targets that count; the mean over columns where there are several. That of a
+        committee is the sum over its networks, each of which then learns as if it were alone."""
+        if scores.dim() == 3:
+            return torch.stack([self.loss(one, targets, counts) for one in scores]).sum()
+        name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name
+        columns = 1 if self.kind == "classification" else self.schema.out_channels
+        scores = _wide(scores)
+        targets = targets if self.kind == "classification" else targets.to(scores.dtype)
+        if counts is None:
+            return LOSSES[name][1](scores, targets, reduction="sum") / columns
+        each = LOSSES[name][1](scores, targets, reduction="none")
+        return (each.view(len(counts), -1) * counts.unsqueeze(-1)).sum() / columns
+
+    def metrics(self) -> Any:
+        """A ``torchmetrics.MetricCollection``; the first is the one that models are compared in."""
+        import torchmetrics as tm
+
+        from pggnn.train.engine.multilabel import AUROC, AveragePrecision
+
+        classes: dict[str, Any] = {"num_classes": self.schema.out_channels, "validate_args": False}
+        labels: dict[str, Any] = {"num_labels": self.schema.out_channels, "validate_args": False}
+        found: dict[str, Any] = {
+            "regression": {"MAE": tm.MeanAbsoluteError(), "RMSE": tm.MeanSquaredError(squared=False)},
+            "classification": {
+                "accuracy": tm.classification.MulticlassAccuracy(average="micro", **classes),
+                "macro F1": tm.classification.MulticlassF1Score(average="macro", **classes),
+            },
+            "multilabel": {
+                "average precision": AveragePrecision(thresholds=None, **labels),
+                "AUROC": AUROC(thresholds=None, **labels),
+            },
+        }
+        return tm.MetricCollection(found[self.kind], compute_groups=False)
+
+    def measurable(self, targets: Tensor) -> Tensor:
+        """Targets in the type that the metrics expect."""
+        return targets.long() if self.kind == "multilabel" else targets
+
+    def measure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
+        """The metrics of answers, those of all processes together. A class of which the answer is not finite is missed,
+        and no other is found for it; errors and precisions are then not finite either."""
+        metrics = self.metrics().to(outputs.device)
+        missed = targets[:0]
+        if self.kind == "classification":  # or argmax would take NaN for the first class
+            known = is_finite(outputs)
+            outputs, targets, missed = outputs[known], targets[known], targets[~known]
+        if len(outputs):
+            metrics.update(outputs, self.measurable(targets))
+        for metric in metrics.values() if len(missed) else ():
+            counts = missed.bincount(minlength=self.schema.out_channels)
+            metric.fn += counts if metric.fn.numel() > 1 else counts.sum()
+            metric._update_count += 1
+        return {name: float(value) for name, value in metrics.compute().items()}
+
+    def outputs(self, scores: Tensor) -> Tensor:
+        """Scores as answers that can be averaged over models: probabilities, or values. A committee's are averaged.
+        What an infinite score makes sure of, an overflow does: its probability is NaN."""
+        answers = _wide(scores)
+        infinite = ~answers.isfinite()
+        if self.kind == "classification":
+            answers = torch.softmax(answers, dim=-1).masked_fill(infinite.any(-1, keepdim=True), torch.nan)
+        elif self.kind == "multilabel":
+            answers = torch.sigmoid(answers).masked_fill(infinite, torch.nan)
+        return answers.mean(0) if answers.dim() == 3 else answers
+
+
+def is_finite(outputs: Tensor) -> Tensor:
+    """Which answers are numbers throughout."""
+    return outputs.isfinite().flatten(1).all(1)
+
+
+def _wide(scores: Tensor) -> Tensor:
+    return scores.float() if scores.dtype in (torch.half, torch.bfloat16) else scores

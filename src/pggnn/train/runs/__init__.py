@@ -1,0 +1,1 @@
+"""Runs: their folders and protocols, several trainings at once, prediction."""

@@ -1,0 +1,216 @@
+"""Trained networks at work: evaluation on graphs with targets, prediction for graphs without."""
+
+import csv
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+from torch import Tensor
+
+from pggnn.data import loading
+from pggnn.data.batching.batches import Batches
+from pggnn.data.batching.storage import Storage, fitting
+from pggnn.data.dataset import GraphDataset
+from pggnn.data.graphs import Graphs
+from pggnn.data.schema import Name, Schema
+from pggnn.files import csv_cell, read_json, to_json
+from pggnn.train import packed
+from pggnn.train.config import FILE, Config
+from pggnn.train.engine.checkpoint import Checkpoint, load_weights
+from pggnn.train.engine.loop import BEST, EVALUATION_BATCH, LAST
+from pggnn.train.engine.models import Scorer, build
+from pggnn.train.engine.task import NONFINITE, Task, is_finite, steady
+from pggnn.train.options import load
+from pggnn.train.runs import protocol
+from pggnn.train.runs.folder import SCHEMA, check_same
+from pggnn.train.runs.protocol import Member
+
+NOTE = "not finite"
+"""What a row says whose answer is NaN or infinite."""
+
+
+def device() -> str:
+    """Where trained networks answer."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def stored(graphs: Graphs) -> Storage:
+    """Graphs to answer for, where networks answer if they fit there."""
+    return Storage(graphs, fitting(graphs, device()))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The networks of a run: one for each seed and fold. Their outputs are averaged."""
+
+    config: Config
+    schema: Schema
+    scorers: dict[Member, Scorer]
+
+    @property
+    def task(self) -> Task:
+        """What the outputs mean."""
+        return Task(self.schema, self.config.optim.loss)
+
+    @classmethod
+    def load(cls, folder: str | Path, which: str = "best") -> "Trained":
+        """The networks of a run, or of one training in it (``RUN/seed0/fold3``).
+
+        Args:
+            folder: The folder of the run, or of a training in it.
+            which: ``"best"`` or ``"last"`` checkpoint of each.
+        """
+        folder = Path(folder).resolve()
+        run = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
+        if run is None:
+            if packed.holds(folder):
+                again = f"pggnn train --config {folder} --run.out NEW trains it again"
+                raise ValueError(f"there is no trained network in {folder}: a packed run keeps none; {again}")
+            below = ", ".join(sorted(one.parent.name for one in folder.glob(f"*/{FILE}"))[:5])
+            others = f", but there are runs below it: {below}" if below else ""
+            why = f"there is no {FILE} in it{others}" if folder.exists() else "it does not exist"
+            raise ValueError(f"{folder} is not the folder of a run: {why}")
+        config, schema = load(run), read_json(run / SCHEMA, Schema)
+        if schema is None:
+            raise ValueError(f"{run} is not whole: there is no {SCHEMA} in it")
+        scorers = {}
+        for member in protocol.members(config):
+            path = run / member.name / {"best": BEST, "last": LAST}[which]
+            if not path.is_relative_to(folder) or not path.exists():
+                continue
+            network = build(config.model, schema).to(torch.double if config.run.precision == "64" else torch.float)
+            found = Checkpoint.load(path)
+            load_weights(network, found.average or found.weights, path)
+            scorers[member] = Scorer(network, config.model.edge_features).to(device()).eval()
+        if not scorers:
+            raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
+        return cls(config, schema, scorers)
+
+    def read(self, path: str | Path) -> GraphDataset:
+        """Graphs of a file or data set, read as those that the networks were trained on."""
+        options: dict[str, Any] = dict(self.config.data.options)
+        if loading.is_own(path):
+            options = {"schema": self.schema}
+        dataset = loading.load(path, self.config.data.root, self.config.data.walks, **options)
+        for what in ("in_channels", "edge_dim", "level", "flow", "node_labels", "edge_labels"):
+            ours, theirs = getattr(self.schema, what), getattr(dataset.schema, what)
+            if ours != theirs and not (what == "level" and theirs is None):
+                theirs, ours = (_some(value) if isinstance(value, tuple) else value for value in (theirs, ours))
+                raise ValueError(f"{path}: {what} is {theirs}, but the networks were trained with {ours}")
+        return dataset
+
+    @torch.no_grad()
+    def answers(self, storage: Storage, index: Tensor | None = None, members: list[Member] | None = None) -> Tensor:
+        """Mean output of the networks for the given graphs: probabilities of classes, or values."""
+        size = EVALUATION_BATCH[storage.device.type] * self.config.optim.batch_size
+        batches = Batches(storage, size, index=index)
+        chosen = [self.scorers[member] for member in members or self.scorers]
+        rows, where = [], next(chosen[0].parameters()).device
+        with steady(where):
+            for batch in batches:
+                here = batch.to(where)
+                rows.append(torch.stack([self.task.outputs(scorer(here)) for scorer in chosen]).mean(0).cpu())
+        return torch.cat(rows) if rows else torch.empty(0, self.schema.out_channels)
+
+
+def evaluate(folder: str | Path, data: str | None = None, split: str | None = None, which: str = "best") -> Any:
+    """The metrics of each training of a run, on its own test graphs or on other graphs; yields name and figures.
+
+    An answer that is not finite is counted as wrong. Figures then have ``"nonfinite"``, the names of the graphs.
+    """
+    trained = Trained.load(folder, which)
+    task, name = trained.task, data or trained.config.data.name
+    dataset = trained.read(name)
+    if data is not None and split is not None and split not in dataset.splits:
+        raise ValueError(f"{data} has no split {split}; leave --split out to evaluate on all its graphs")
+    if dataset.schema.classes != trained.schema.classes:
+        raise ValueError(
+            f"{name}: classes {_some(dataset.schema.classes)}, "
+            f"but the networks were trained with {_some(trained.schema.classes)}"
+        )
+    theirs, ours = dataset.schema.out_channels, trained.schema.out_channels
+    if dataset.schema.task is not None and theirs != ours:
+        raise ValueError(f"{name}: {theirs} targets each, but the networks were trained with {ours}")
+    graphs = Graphs.of(dataset)
+    if data is None:
+        check_same(trained.config, graphs)
+    if "y" not in graphs.node | graphs.graph:
+        raise ValueError(f"{name}: the graphs have no targets to evaluate against; pggnn predict needs none")
+    storage, labelled = stored(graphs), Storage(graphs, plan=False)
+    for member in trained.scorers:
+        if data is None:
+            found = protocol.parts(trained.config, graphs, member)
+            index = getattr(found, split or "test")
+            if index is None:
+                raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
+        else:
+            index = dataset.splits[split] if split else torch.arange(len(graphs))
+        outputs = trained.answers(storage, index, [member])
+        figures: dict[str, Any] = task.measure(outputs, task.targets(labelled.take(index).y))
+        numbers = torch.arange(len(index))
+        if trained.schema.level == "node":
+            numbers = numbers.repeat_interleave(storage.counts[0].cpu()[index])
+        lost = index[numbers[~is_finite(outputs)].unique()].tolist()
+        if lost:
+            figures[NONFINITE] = [dataset.ids[i] if dataset.ids else i for i in lost]
+        yield member, figures
+
+
+def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
+    """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
+    ``"note"`` says so."""
+    storage = stored(Graphs.of(dataset))
+    outputs = trained.answers(storage)
+    names = dataset.ids or range(len(storage.graphs))
+    if trained.schema.level == "node":
+        places = [
+            {"graph": name, "node": node}
+            for name, nodes in zip(names, storage.counts[0].tolist(), strict=True)
+            for node in range(nodes)
+        ]
+    else:
+        places = [{"graph": name} for name in names]
+    for place, row in zip(places, outputs.tolist(), strict=True):
+        yield place | _answer(trained, row)
+
+
+def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int, list[Name]]:
+    """Writes rows as ``"csv"`` or ``"jsonl"``; returns how many, and the graphs whose answers are not finite."""
+    count = 0
+    lost: dict[Name, None] = {}
+    writer: Any = None
+    for count, row in enumerate(rows, start=1):  # noqa: B007
+        if row["note"] == NOTE:
+            lost[row["graph"]] = None
+        if form == "jsonl":
+            file.write(to_json(row) + "\n")
+            continue
+        if writer is None:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(map(csv_cell, row))
+        writer.writerow(map(csv_cell, row.values()))
+    return count, [*lost]
+
+
+def _answer(trained: Trained, row: list[float]) -> dict[str, Any]:
+    finite = all(map(math.isfinite, row))
+    known = _named(trained, row)
+    return (known if finite else dict.fromkeys(known)) | {"note": None if finite else NOTE}
+
+
+def _named(trained: Trained, row: list[float]) -> dict[str, Any]:
+    if trained.task.kind == "classification":
+        classes = trained.schema.classes
+        best = max(range(len(row)), key=row.__getitem__)
+        return {"prediction": classes[best]} | {f"p({name})": round(p, 6) for name, p in zip(classes, row, strict=True)}
+    if len(row) == 1:
+        return {"prediction": row[0]}
+    return {f"prediction {i}": value for i, value in enumerate(row)}
+
+
+def _some(labels: tuple[Any, ...]) -> str:
+    shown = ", ".join(map(str, labels[:8]))
+    return f"{shown}, …" if len(labels) > 8 else shown or "none"

@@ -1,0 +1,206 @@
+"""Which trainings make up a run: seeds, splits and folds, and the figures that come out of all of them."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NotRequired, TypedDict
+
+import torch
+from torch import Tensor
+
+from pggnn.data.graphs import Graphs
+from pggnn.data.splits import random_split, stratified_folds
+from pggnn.files import to_json, write_text
+from pggnn.seeds import derived_seed
+from pggnn.train import packed
+from pggnn.train.config import Config
+from pggnn.train.engine import log
+from pggnn.train.engine.loop import Parts
+
+RESULT = "result.json"
+CROSS_VALIDATION = ("folds", "nested")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One training of a run."""
+
+    seed: int
+    fold: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Its folder inside the run's."""
+        return f"seed{self.seed}" + (f"/fold{self.fold}" if self.fold is not None else "")
+
+
+class Memory(TypedDict):
+    """Most memory that a training took, in MiB."""
+
+    ram: float
+    gpu: float
+
+
+class Result(TypedDict):
+    """What is kept of a training that has ended."""
+
+    metric: str
+    ended: Literal["epochs", "learning rate"]
+    parameters: int
+    memory: NotRequired[Memory]
+    epoch: int
+    best_epoch: int
+    val: float | None
+    test: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of a run, over its folds and seeds."""
+
+    metric: str
+    mean: float
+    std: float
+    """Of the folds at the chosen epoch where there is one seed and several folds, else of the seeds."""
+    each: list[float]
+    """What :attr:`std` is taken over."""
+    epochs: list[int]
+    """The chosen epoch of each seed, or of each fold where they choose their own."""
+
+    def __str__(self) -> str:
+        scale, digits = (100, 1) if self.metric == "accuracy" else (1, 3)
+        over = f" over {len(self.each)}" if len(self.each) > 1 else ""
+        return f"{self.figure(scale, digits)}{' %' if scale == 100 else ''}{over}"
+
+    def figure(self, scale: float, digits: int) -> str:
+        """Mean and deviation, where there is one."""
+        return figure(self.mean * scale, self.std * scale if len(self.each) > 1 else None, digits)
+
+
+def figure(mean: float, std: float | None, digits: int) -> str:
+    """With the deviation, if it is known."""
+    return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std is not None else "")
+
+
+def kind(config: Config, graphs: Graphs) -> str:
+    """The protocol, with ``"auto"`` resolved."""
+    if config.protocol.kind != "auto":
+        return config.protocol.kind
+    return "splits" if graphs.splits else "random"
+
+
+def members(config: Config) -> list[Member]:
+    """All trainings of a run."""
+    folds: Sequence[int | None] = config.protocol.only or range(config.protocol.folds)
+    if config.protocol.kind not in CROSS_VALIDATION:
+        folds = [None]
+    return [Member(seed, fold) for seed in config.protocol.seeds for fold in folds]
+
+
+def parts(config: Config, graphs: Graphs, member: Member) -> Parts:
+    """What a training learns from, is chosen by and tested on."""
+    chosen = kind(config, graphs)
+    if chosen == "splits":
+        missing = [name for name in ("train", "val", "test") if name not in graphs.splits]
+        if missing:
+            raise ValueError(
+                f"these graphs have no split {' and '.join(missing)}: choose --protocol.kind random or folds, or "
+                'write "split" accordingly'
+            )
+        found = Parts(*(graphs.splits[name] for name in ("train", "val", "test")))
+    elif chosen == "random":
+        found = Parts(*random_split(len(graphs), member.seed))
+    else:
+        found = _fold(config, graphs, member)
+    if not len(found.train) or not len(found.test) or (found.val is not None and not len(found.val)):
+        sizes = {"train": found.train, "validate": found.val, "test": found.test}
+        given = ", ".join(f"{len(part)} to {what}" for what, part in sizes.items() if part is not None)
+        raise ValueError(f"{len(graphs)} graphs are too few to train, validate and test on: {given}")
+    return found
+
+
+def _fold(config: Config, graphs: Graphs, member: Member) -> Parts:
+    if graphs.schema.level != "graph" or graphs.schema.task != "classification":
+        raise ValueError("cross-validation is stratified by the classes of graphs, which these have not")
+    y = graphs.graph["y"].view(-1).cpu()
+    fold = member.fold or 0
+    train, test = stratified_folds(y, member.seed, config.protocol.folds)[fold]
+    if config.protocol.kind == "folds":
+        return Parts(train, None, test)
+    inner, val = _hold_out(train, y, derived_seed(member.seed, fold))
+    return Parts(inner, val, test)
+
+
+def _hold_out(index: Tensor, y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """A tenth of each class set apart, at least one graph of it, if that leaves one to train on."""
+    generator = torch.Generator().manual_seed(seed)
+    shuffled = index[torch.randperm(len(index), generator=generator)]
+    kept, held = [], []
+    for label in y[index].unique():
+        group = shuffled[y[shuffled] == label]
+        size = min(max(1, round(len(group) / 10)), len(group) - 1)
+        held.append(group[:size])
+        kept.append(group[size:])
+    return torch.cat(kept).sort()[0], torch.cat(held).sort()[0]
+
+
+def save_result(folder: Path, result: dict[str, Any]) -> None:
+    """Marks a training as ended, with what came out."""
+    write_text(folder / RESULT, to_json(result, indent=2) + "\n")
+
+
+def load_result(folder: Path) -> dict[str, Any] | None:
+    """What came out of a training, or None while it has not ended."""
+    result: dict[str, Any] | None = packed.read_json(folder / RESULT, Result)
+    return result
+
+
+def summarise(config: Config, folder: Path) -> Summary:
+    """The figures of a run whose trainings have all ended."""
+    results = {member: load_result(folder / member.name) for member in members(config)}
+    missing = [member.name for member, result in results.items() if result is None]
+    if missing:
+        raise ValueError(f"{folder}: {len(missing)} of {len(results)} trainings have not ended: {', '.join(missing)}")
+    ended = {member: result for member, result in results.items() if result is not None}
+    metric = next(iter(ended.values()))["metric"]
+    per_seed: dict[int, list[float]] = {}
+    epochs: list[int] = []
+    for seed in config.protocol.seeds:
+        of_seed = [member for member in ended if member.seed == seed]
+        if config.protocol.kind == "folds":
+            epoch, values = best_common_epoch([curve(log.read(folder / one.name), "test") for one in of_seed])
+            epochs.append(epoch)
+        else:
+            values = [ended[member]["test"] for member in of_seed]
+            key = "best_epoch" if config.protocol.report == "best" else "epoch"
+            epochs += [ended[member][key] for member in of_seed]
+        per_seed[seed] = values
+    means = [statistics.fmean(values) for values in per_seed.values()]
+    each = means if len(means) > 1 else next(iter(per_seed.values()))
+    return Summary(metric, statistics.fmean(means), deviation(each), each, epochs)
+
+
+def deviation(values: Sequence[float]) -> float:
+    """That of the population; NaN where a value is not finite."""
+    return statistics.pstdev(values) if all(map(math.isfinite, values)) else math.nan
+
+
+def curve(records: list[log.Record], what: str) -> dict[int, float]:
+    """A figure of each epoch of a training that has it."""
+    return {record["epoch"]: record[what] for record in records if what in record}
+
+
+def best_common_epoch(curves: list[dict[int, float]]) -> tuple[int, list[float]]:
+    """The epoch whose mean over the folds is best, of those that all folds have, and the folds' accuracies in it.
+
+    This is the paper's way of reporting cross-validation. There is no separate test set: the choice of the epoch has
+    seen the figures that are reported.
+    """
+    common = sorted(set.intersection(*map(set, curves)))
+    if not common:
+        raise ValueError("the logs of these trainings have no epoch in common: train them anew")
+    best = max(common, key=lambda epoch: statistics.fmean(one[epoch] for one in curves))
+    return best, [one[best] for one in curves]

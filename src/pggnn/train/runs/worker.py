@@ -1,0 +1,85 @@
+"""Trainings of runs in a process of its own, one after another.
+
+``python -m pggnn.train.runs.worker`` takes one for each line on its standard input: a JSON list of the file for errors,
+folder, seed, fold, resume and until. It answers with an exit code. When its input ends, it ends.
+"""
+
+import gc
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+from pggnn.train.engine.log import Record
+from pggnn.train.options import load
+from pggnn.train.runs.progress import Silence
+from pggnn.train.runs.protocol import Member
+from pggnn.train.runs.run import ORPHANED, STOPPED, load_graphs, make_fabric, make_storage, train_member
+
+
+class Ended(Exception):
+    """Training ends before its end, with this exit code."""
+
+
+class Limits(Silence):
+    """Ends the training when the process that started it is no more, or when there is no time for another epoch."""
+
+    def __init__(self, until: float, epochs: int) -> None:
+        self.parent, self.until, self.epochs = os.getppid(), until, epochs
+
+    def step(self, *args: Any) -> None:
+        """After each batch."""
+        if os.getppid() != self.parent:
+            raise Ended(ORPHANED)
+
+    def epoch(self, record: Record) -> None:
+        """After each epoch, when its checkpoint has been written."""
+        if time.time() + record["seconds"] > self.until and record["epoch"] < self.epochs:
+            raise Ended(STOPPED)
+
+
+def main(folder: str, seed: str, fold: str, resume: str, until: str) -> None:
+    """Trains one member of the run in ``folder``."""
+    config = load(folder)
+    limits = Limits(float(until), config.optim.epochs)
+    fabric = make_fabric(config)
+    storage = make_storage(config, load_graphs(config), fabric)
+    member = Member(int(seed), None if fold == "None" else int(fold))
+    train_member(config, member, storage, fabric, None if resume == "new" else resume, limits)
+
+
+def run(arguments: list[str]) -> int:
+    """:func:`main`; returns an exit code, and says in one line what is wrong with the data or the machine."""
+    try:
+        main(*arguments)
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except Ended as end:
+        return end.args[0]
+    return 0
+
+
+def serve() -> None:
+    """Trains for each line of standard input; an error that nobody foresaw ends the process, whose GPU it may have
+    upset."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    for line in sys.stdin:
+        errors, *arguments = json.loads(line)
+        with open(errors, "a") as file:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+        print(run(arguments), file=answers)
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        serve()

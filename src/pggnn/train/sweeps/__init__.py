@@ -1,0 +1,1 @@
+"""Many runs: tables of them, and searches."""

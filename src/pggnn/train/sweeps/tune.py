@@ -1,0 +1,104 @@
+"""``pggnn tune``: the options that are worth trying on a data set of one's own, ranked by validation."""
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from pggnn.data.features.walks import MOST_NODES
+from pggnn.data.schema import Schema
+from pggnn.train.config import Config
+from pggnn.train.options import parse
+from pggnn.train.runs import protocol
+from pggnn.train.runs.run import load_graphs
+from pggnn.train.sweeps.candidates import Candidate, Search, rank, write, write_config
+from pggnn.train.sweeps.keys import Options
+
+GIVEN, CONTROL = "as given", "GIN"
+BEST = "best.yaml"
+
+
+def tune(
+    options: Options,
+    out: Path | None = None,
+    only: Sequence[str] = (),
+    jobs: int = 0,
+    console: Console | None = None,
+    until: float = math.inf,
+) -> tuple[list[Candidate], Path]:
+    """Changes one option at a time, then all at once that helped; returns the candidates, the best first, and where a
+    table of them, the config of the first, and each one's run are kept.
+
+    Args:
+        options: Those of ``pggnn train`` that say what the data are, and all else that is to stay as it is.
+        out: Folder; by default ``runs/DATA-tune``.
+        only, jobs, console, until: See :func:`pggnn.train.sweeps.candidates.rank`.
+    """
+    if any(option.partition("=")[0] == "--run.out" for option in options):
+        raise ValueError("each candidate has a folder of its own: give one for all of them by --out, not by --run.out")
+    config = parse(options)[0]
+    if config.model.name != "pggnn":
+        raise ValueError(
+            f"options of PG-GNN are tried, beside {CONTROL}: leave model.name out, got {config.model.name}"
+        )
+    graphs = load_graphs(config)
+    if protocol.kind(config, graphs) == "folds":
+        raise ValueError("candidates are chosen by validation, and protocol.kind folds has none: choose nested")
+    data = Path(config.data.name).name
+    out = out or Path(f"runs/{Path(data).stem.lower()}-tune")
+    tried = changes(config, graphs.schema)
+    if int(graphs.nodes.max()) > MOST_NODES:
+        tried.pop("walks", None)
+    search = Search(options, tried)
+    ranked = rank("tune", {data: search}, out, only, jobs, (), console, until)
+    found = {one.name: one.loss for one in ranked}
+    helped = [one for one in tried if one != CONTROL and found.get(one, math.inf) < found.get(GIVEN, -math.inf)]
+    helped = [
+        one for one in helped if not any(found[other] < found[one] for other in helped if _clash(tried, one, other))
+    ]
+    if len(helped) > 1 and found.keys() == tried.keys():
+        together = " + ".join(helped)
+        every = tuple(option for one in helped for option in tried[one])
+        search = replace(search, candidates=tried | {together: every})
+        ranked = rank("tune", {data: search}, out, [together], jobs, (), console, until)
+    if ranked:
+        write(ranked, out / "tune.md")
+        command = shlex.join(["pggnn", "tune", *options])
+        write_config(ranked[0], search, len(ranked), command, out / BEST)
+    return ranked, out
+
+
+def _clash(tried: dict[str, Options], one: str, other: str) -> bool:
+    """Whether two candidates set the same option: together, only the better of them is tried."""
+    return not {word for word in tried[one] if word.startswith("--")}.isdisjoint(tried[other])
+
+
+def changes(config: Config, schema: Schema) -> dict[str, Options]:
+    """What is worth trying, one thing at a time; what the options say already is left out."""
+    model = config.model
+    single, mean = model.orderings == "single", model.readout == "mean"
+    arranged, orderings = model.aggregation == "arrangements", ("--model.orderings", "group" if single else "single")
+    summed = arranged and model.orderings not in ("single", "random") and model.reduce == "sum"
+    found = {
+        GIVEN: (),
+        "walks": ("--data.walks", "16") if config.data.walks == 0 else None,
+        "numbered afresh": ("--model.renumberings", "8") if model.renumberings == 0 else None,
+        "structure": ("--model.structure", "1") if arranged and model.structure == 0 else None,
+        "edge features": ("--model.edge_features", "true") if schema.edge_dim and not model.edge_features else None,
+        "whole group" if single else "single ordering": orderings if arranged else None,
+        "mean over orderings": ("--model.reduce", "mean") if summed else None,
+        "sum" if mean else "mean": ("--model.readout", "sum" if mean else "mean") if schema.level == "graph" else None,
+        "sum and mean": ("--model.readout", "both") if schema.level == "graph" and model.readout != "both" else None,
+        "log of sum": ("--model.readout", "log") if schema.level == "graph" and model.readout != "log" else None,
+        "normalised by graph": ("--model.norm", "graph") if schema.level == "graph" and model.norm != "graph" else None,
+        "dropout": ("--model.dropout", "0.5") if model.dropout == 0 else None,
+        "twice as wide": ("--model.hidden", str(2 * model.hidden)),
+        "cosine": ("--optim.schedule", "cosine") if config.optim.schedule != "cosine" else None,
+        "averaged": ("--optim.average", "0.9") if config.optim.average == 0 else None,
+        "committee": ("--model.committee", "3") if model.committee == 1 else None,
+        CONTROL: ("--model.name", "gin"),
+    }
+    return {name: options for name, options in found.items() if options is not None}

@@ -1,0 +1,349 @@
+"""``pggnn reproduce table2`` on generated graphs, small enough for a test."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from pggnn.cli import main
+from pggnn.paper.expected import published
+from pggnn.paper.tables import TABLES, cells, nested_row, runs
+from pggnn.report.packing import pack
+from pggnn.report.runs import find_runs
+from pggnn.reproduce import memory
+from pggnn.reproduce.results import Cell, markdown, reproduce
+from pggnn.train.engine import log
+from pggnn.train.engine.checkpoint import Checkpoint
+from pggnn.train.runs.folder import ENVIRONMENT
+from pggnn.train.runs.run import train
+from pggnn.train.sweeps import sweep
+from pggnn.train.sweeps.keys import choose
+
+TINY = (
+    *("--data.options", "{task: triangles, seed: 0, graphs: 40}", "--model.hidden", "4", "--model.layers", "1"),
+    *("--optim.epochs", "3", "--run.device", "cpu", "--run.tensorboard", "false"),
+)
+ONLY = ["gcn", "er triangles"]
+
+
+def reproduced(out, only=ONLY, more=TINY, **options):
+    return reproduce("table2", out, quick=True, only=only, jobs=2, more=more, console=Console(quiet=True), **options)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_cell_is_a_run_and_has_a_published_figure(table, tmp_path):
+    configs = runs(table, tmp_path)
+    assert len({config.folder for config in configs.values()}) == len(configs)
+    assert list(configs) == cells(table)
+    for model, data in configs:
+        theirs = TABLES[table].rows[model].published
+        if theirs is not None and (theirs == "PG-GNN" or "4-cliques" not in data):  # given for PG-GNN only
+            assert published(table, theirs, data) is not None, (model, data)
+        if table == "ablation":
+            assert (theirs is None) == (model != "PG-GNN (group)")
+
+
+@pytest.mark.parametrize("table", ["table3", "table4"])
+def test_rows_are_what_their_names_say(table, tmp_path):
+    configs = runs(table, tmp_path)
+    for (model, data), config in configs.items():
+        assert config.model.name == ("gin" if model.startswith("GIN") else "pggnn")
+        assert (config.protocol.kind == "nested") == ("nested" in model)
+        assert config.model.edge_features == ("bonds" in model)
+        assert config.protocol.only == ((0,) if "fold 0" in model else ())
+        for name, orderings in {"group": "group", "single": "single", "K = 4": 4, "K = 16": 16}.items():
+            assert name not in model or config.model.orderings == orderings, (model, data)
+    models = {"PG-GNN (group)", "PG-GNN (single)", "GIN"}
+    sets = set(TABLES[table].columns)
+    assert {key for key in configs if key[0] in models} >= {(m, d) for m in models for d in sets - {"COLLAB"}}
+    quick = {model for model, _ in cells(table, quick=True)}
+    assert models <= quick and not any("nested" in model for model in quick)
+
+
+def test_only_takes_names_of_rows_and_columns():
+    every = cells("table3")
+    assert choose("table3", every, ["PG-GNN (single)", "proteins"]) == [("PG-GNN (single)", "PROTEINS")]
+    assert {data for _, data in choose("table3", every, ["gin"])} == set(TABLES["table3"].columns), "a row: all columns"
+    assert {model for model, _ in choose("table3", every, ["gin"])} == {"GIN"}, "and not GIN (nested)"
+    assert {model for model, _ in choose("table3", every, ["gin*", "collab"])} == {"GIN", "GIN (nested)"}
+    assert {data for _, data in choose("table3", every, ["imdb-*"])} == {"IMDB-B", "IMDB-M"}
+    assert choose("table3", every, []) == every
+    with pytest.raises(ValueError, match=r"no row or column 'mnist'; its rows are 'PG-GNN .group.', .* are 'PROTEINS'"):
+        choose("table3", every, ["gin", "mnist"])
+    with pytest.raises(ValueError, match=r"no figure for pg-gnn .group. and collab"):
+        choose("table3", every, ["pg-gnn (group)", "collab"])
+
+
+def test_a_table_in_slices(tmp_path, monkeypatch, in_this_process):
+    """Each slice has time to start a training, and no more; other cells that are complete stay in the table."""
+    more = (*TINY, "--optim.epochs", "2")
+    reproduced(tmp_path, ["gin", "er triangles"], more)
+    ahead = SimpleNamespace(time=lambda: time.time() + 3600)  # by a training's clock the time is up after an epoch
+    monkeypatch.setattr("pggnn.train.runs.worker.time", ahead)
+    models, epochs = [], []
+    with open(tmp_path / "said", "w") as said:
+        for _ in range(2):
+            console = Console(file=said, width=200)
+            shown, _ = reproduce("table2", tmp_path, True, None, ONLY, 2, more, console, time.time() + 3000)
+            models.append([cell.model for cell in shown])
+            epochs += [len(log.read(folder)) for folder in tmp_path.glob("**/gcn/**/seed0")]
+    assert epochs == [1, 2], "an epoch each time"
+    assert models == [["GIN"], ["GIN", "GCN"]]
+    said = (tmp_path / "said").read_text()
+    assert "table2: the time is up. 0 of 1 trainings have ended; still to do:" in said
+    assert "GCN on ER triangles: 1 of 1 at epoch 1 of 2" in said
+    assert said.count("The same command goes on.") == 1
+
+
+def test_no_training_is_started_without_time_for_an_epoch(tmp_path, monkeypatch, in_this_process):
+    read, more = log.read, (*TINY, "--optim.epochs", "1")
+    monkeypatch.setattr(log, "read", lambda folder: [{**record, "seconds": 1e4} for record in read(folder)])
+    reproduce("table2", tmp_path, True, [0, 2], ONLY, 1, more, Console(quiet=True), time.time() + 3000)
+    assert [folder.name for folder in tmp_path.glob("**/gcn/**/seed*")] == ["seed0"]
+    begun = list(tmp_path.glob("**/config.yaml"))
+    with open(tmp_path / "said", "w") as said:
+        reproduce("table2", tmp_path, True, None, ["er triangles"], 1, more, Console(file=said), time.time())
+    assert list(tmp_path.glob("**/config.yaml")) == begun, "the other rows have no folders"
+    assert "GIN on ER triangles: 1 of 1" in (tmp_path / "said").read_text(), "but are still to do"
+
+
+@pytest.mark.parametrize("table", ["ablation", "gcn", "graphsage", "rp"])
+def test_every_row_is_another_network_and_learns(table, tmp_path):
+    more = (*TINY, "--optim.epochs", "1", "--run.jobs", "1")
+    losses = {}
+    for (model, _), config in runs(table, tmp_path, quick=True, more=more, only=["ER triangles"]).items():
+        train(config, console=Console(quiet=True))
+        (losses[model],) = (record["loss"] for record in log.read(config.folder / "seed0"))
+    assert len(losses) == len(set(losses.values())) == sum(data == "ER triangles" for _, data in cells(table))
+    assert all(0 < loss < 100 for loss in losses.values())
+
+
+def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeypatch, in_this_process):
+    (cell,), page = reproduced(tmp_path)
+    assert (cell.model, cell.data, cell.metric, cell.seeds) == ("GCN", "ER triangles", "MAE", [0])
+    assert cell.paper == published("table2", "GCN", "ER triangles")
+    text = page.read_text()
+    assert f"| GCN | ER triangles | {cell.mean:.3f} | best on validation | {cell.paper.mean:.3f}" in text
+    assert f"{cell.mean - cell.paper.mean:+.3f}" in text
+    assert "a quick, smaller experiment" in text
+    assert json.loads(page.with_suffix(".json").read_text())[0]["mean"] == cell.mean
+    for path in tmp_path.glob("**/*.safetensors"):
+        path.unlink()  # as published runs come
+    kept = {
+        path: path.stat().st_mtime_ns for name in ("log.jsonl", ENVIRONMENT) for path in tmp_path.glob(f"**/{name}")
+    }
+    assert len(kept) == 2
+    assert reproduced(tmp_path)[0] == [cell]
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    assert "optim.epochs: 3, not 800" in page.with_suffix(".html").read_text(), "the page says how it is smaller"
+
+    pack(tmp_path / "table2", tmp_path / "compact" / "table2")
+    files = {path: path.read_bytes() for path in (tmp_path / "compact" / "table2").rglob("*.*")}
+    monkeypatch.setattr(sweep, "load_graphs", None)
+    (again,), page = reproduced(tmp_path / "compact")
+    assert (again.mean, again.each, again.paper) == (cell.mean, cell.each, cell.paper)
+    assert page.with_suffix(".html").exists()
+    assert files == {path: path.read_bytes() for path in files}, "a published run stays as it is"
+
+
+def test_the_rule_and_the_nested_figure_stand_beside_the_figure():
+    def cell(model, mean, rule):
+        return Cell(model, "NCI1", "accuracy", mean, 0.01, [mean] * 2, [1], rule, [0], "", 1, 1.0, "", None, "")
+
+    cells = [
+        cell("GIN", 0.8, "best on test folds"),
+        cell("GIN (best)", 0.9, "best on test folds"),
+        cell("GIN (nested)", 0.7, "best on validation"),
+    ]
+    lines = markdown("table3", "", cells, []).splitlines()
+    assert lines[2].startswith("| model | data | ours | epoch | nested | paper |")
+    assert lines[4].startswith("| GIN | NCI1 | 80.0 ± 1.0 | best on test folds | 70.0 ± 1.0 |")
+    assert lines[5].startswith("| GIN (best) | NCI1 | 90.0 ± 1.0 | best on test folds |  |"), "it has no nested one"
+    assert "nested" not in markdown("table3", "", cells[:2], [])
+    assert {nested_row(row) for row in TABLES["table3"].rows} >= {
+        row for row in TABLES["table3"].rows if "nested" in row
+    }
+
+
+def test_what_is_not_shown_is_not_explained():
+    said = TABLES["table3"].notes_on(["PG-GNN (single)", "PG-GNN (single, nested)", "GIN (nested)"])
+    assert [note.partition(":")[0] for note in said[len(TABLES["table3"].notes) :]] == ["Nested"]
+
+
+def test_what_was_run_otherwise_is_said_below_the_table(tmp_path, in_this_process):
+    reproduced(tmp_path, ["gin", "er triangles"])
+    _, page = reproduced(tmp_path, more=(*TINY, "--optim.epochs", "4"))
+    said = page.read_text()
+    assert "- Not the table's own experiment; in all rows " in said and "model.hidden: 4, not 64" in said
+    notes = {line.partition(":")[0]: line for line in said.splitlines()}
+    assert "optim.epochs: 3, not 800" in notes["- GIN"] and "optim.epochs: 4, not 800" in notes["- GCN"]
+
+
+def test_a_published_run_is_shown_however_it_was_made_unless_options_say_otherwise(tmp_path, in_this_process):
+    (cell,), _ = reproduced(tmp_path)
+    with pytest.raises(ValueError, match=r"holds a run with other options: .*optim\.epochs: 4, not 3"):
+        reproduced(tmp_path, more=(*TINY, "--optim.epochs", "4", "--optim.schedule", "cosine"))
+    pack(tmp_path / "table2", tmp_path / "compact" / "table2")
+    (again,), page = reproduce("table2", tmp_path / "compact", True, None, ONLY, 1, (), Console(quiet=True))
+    assert (again.mean, again.seeds) == (cell.mean, cell.seeds)
+    assert "optim.epochs: 3, not 800" in page.read_text()
+    with pytest.raises(ValueError, match=r"holds a run with other options: .*model\.hidden: 5, not 4"):
+        reproduced(tmp_path / "compact", more=(*TINY, "--model.hidden", "5"))
+
+
+def test_published_runs_are_found_where_they_are(tmp_path):
+    (tmp_path / "table2" / "gcn" / "er_triangles").mkdir(parents=True)
+    found = runs("table2", tmp_path)
+    assert found["GCN", "ER triangles"].folder == tmp_path / "table2/gcn/er_triangles"
+    assert found["GIN", "ER triangles"].folder == tmp_path / "table2/full/gin/er_triangles"
+    assert runs("table2", tmp_path, quick=True)["GCN", "ER triangles"].folder.parts[-3] == "quick"
+
+
+def test_runs_of_table_2_are_not_trained_again_for_the_tables_that_explain_it(tmp_path):
+    (tmp_path / "table2" / "gcn" / "er_triangles").mkdir(parents=True)
+    key, other, columns = ("GCN", "ER triangles"), ("GCN (mean)", "ER triangles"), ["ER triangles"]
+    found = runs("gcn", tmp_path, only=columns)
+    assert found[key].folder == tmp_path / "table2/gcn/er_triangles"
+    assert found[other].folder == tmp_path / "gcn/full/gcn-mean/er_triangles", "that is another network"
+    assert runs("gcn", tmp_path, quick=True, only=columns)[key].folder == tmp_path / "gcn/quick/gcn/er_triangles"
+    (tmp_path / "gcn" / "full" / "gcn" / "er_triangles").mkdir(parents=True)
+    assert runs("gcn", tmp_path, only=columns)[key].folder == tmp_path / "gcn/full/gcn/er_triangles", (
+        "its own come first"
+    )
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
+@pytest.mark.parametrize("name", ["table3", "search"])
+def test_no_time_is_refused(name, minutes, tmp_path, capsys):
+    assert main(["reproduce", name, "--minutes", minutes, "--out", str(tmp_path / "out")]) == 2
+    assert f"--minutes must be a number greater than 0, got {minutes}" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def killed(out, seconds):
+    """Starts the table in a process of its own and kills it after so long; returns whether it had ended before."""
+    command = ["reproduce", "table2", "--quick", "--only", *ONLY, "--jobs", "2", "--out", str(out), *TINY]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pggnn", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    return process.wait() == 0
+
+
+def assert_same_end(one, other):
+    (ours, _), (theirs, _) = reproduced(one), reproduced(other)
+    assert [cell.mean for cell in ours] == [cell.mean for cell in theirs]
+    for folder in one.glob("**/seed*"):
+        twin = other / folder.relative_to(one)
+        assert [r["loss"] for r in log.read(folder)] == [r["loss"] for r in log.read(twin)]
+        mine, its = (Checkpoint.load(path / "last.safetensors").weights for path in (folder, twin))
+        assert all(value.equal(its[name]) for name, value in mine.items())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no kill -9")
+def test_a_table_killed_at_random_moments(tmp_path):
+    begin = time.monotonic()
+    reproduced(tmp_path / "alone")
+    duration, moments, kills = time.monotonic() - begin, random.Random(0), 0
+    while kills < 20:
+        folder = tmp_path / f"killed{kills // 4}"
+        if not killed(folder, moments.uniform(0, duration)):
+            kills += 1
+    for number in range(5):
+        assert_same_end(tmp_path / "alone", tmp_path / f"killed{number}")
+    print(f"{kills} kills of five sweeps: each ended bitwise as the one left alone")
+
+
+def test_memory_stands_beside_the_papers(tmp_path, monkeypatch):
+    runs = {("GIN", "PROTEINS"): ("er_triangles", "--model.name", "gin", *TINY)}  # a set that can be generated
+    monkeypatch.setattr(memory, "commands", lambda: runs)
+    (cell,) = memory.reproduce_memory("table5", tmp_path, console=Console(quiet=True))
+    assert 100 < cell["mib"] < 4000 and cell["batches"] == memory.STEPS
+    assert f"| GIN | PROTEINS | {cell['mib']:,.0f} | 2,338 | {memory.STEPS} |" in (tmp_path / "table5.md").read_text()
+    monkeypatch.setattr(memory, "_measured", lambda *_: pytest.fail("measured again"))
+    assert memory.reproduce_memory("table5", tmp_path, console=Console(quiet=True)) == [cell]
+
+
+def test_memory_is_measured_of_what_the_tables_train():
+    found = memory.commands()
+    assert len(found) == 3 * 7
+    assert found["PG-GNN (group)", "COLLAB"] == ("collab", "--model.orderings", "group")
+    assert "--optim.lr" in found["GIN", "PROTEINS"] and found["GIN", "ZINC"] == ("zinc", "--model.name", "gin")
+
+
+def test_memory_of_batches_that_take_long():
+    clock = memory.Clock()
+    clock.step(1)
+    clock.begin -= memory.SECONDS
+    with pytest.raises(TimeoutError):
+        clock.step(2)
+    assert clock.batches == 2
+
+
+def test_what_is_not_there_is_said(capsys, tmp_path):
+    for arguments, message in (
+        (["reproduce", "table2", "--only", "transformer", "--out", str(tmp_path)], "no row or column 'transformer'"),
+        (["reproduce", "table2", "--out", str(tmp_path), "--model.hiden", "3"], "did you mean model.hidden?"),
+        (["reproduce", "table6", "--out", str(tmp_path)], "finds none here"),
+    ):
+        assert main(arguments) == 2
+        assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_published_tables_are_what_their_runs_say(tmp_path, monkeypatch):
+    """And are made without data, weights or a GPU."""
+    monkeypatch.setattr("pggnn.reproduce.results.write_table", lambda *_: None)  # a page: see the next test
+    there = Path(__file__).parents[2] / "results"
+    shutil.copytree(there / "table2", tmp_path / "results" / "table2")
+    chosen = {"only": ["PG-GNN (group)"], "more": ("--run.precision", "tf32")}
+    shown, page = reproduce("table2", tmp_path / "results", console=Console(quiet=True), **chosen)
+    made, expected = (path.read_text().splitlines() for path in (page, there / "table2.md"))
+    assert made[:-1] == expected[:-1], "the last line is the command"
+    text = (there.parent / "docs" / "results.md").read_text()
+    said = re.sub(r"\*\*| \(0[\d.]+\)", "", text)  # what is bold, and validation
+    rows = "`table2/pg-gnn-group`", "`table2/pg-gnn-group-shuffled`", "`table2/pg-gnn-group-renumbered`"
+    for first, row in enumerate(rows):
+        figures = " | ".join(f"{cell.mean:.4f} ± {cell.std:.4f}" for cell in shown[4 * first : 4 * first + 4])
+        assert f"({row}) | {figures} |" in said
+    for cell, column in zip(shown[8:12], TABLES["table2"].columns.values(), strict=True):
+        for seed, found in zip(cell.seeds, cell.each, strict=True):
+            records = log.read(there / "table2" / "pg-gnn-group-renumbered" / column / f"seed{seed}")
+            assert min(records, key=lambda record: record["val"])["test"] == found
+        assert cell.paper is not None and cell.mean <= cell.paper.mean, "no figure is worse than the paper's"
+
+
+def test_published_runs_are_few_files_and_hold_what_the_text_names():
+    there = Path(__file__).parents[2] / "results"
+    files = [path for path in there.rglob("*") if path.is_file() and path.suffix != ".html"]
+    assert len(files) < 60 and sum(path.stat().st_size for path in files) < 8e6
+    text = (there.parent / "docs" / "results.md").read_text()
+    named = set(re.findall(r"`((?:table[234]|ablation|gcn|rp|graphsage|search|more)/[\w/-]+)`", text))
+    assert len(named) > 30
+    for name in named:
+        assert find_runs(there / name), name
+
+
+def test_published_frames_of_gcn_are_what_their_runs_say(tmp_path):
+    there = Path(__file__).parents[2] / "results"
+    shutil.copytree(there / "gcn", tmp_path / "gcn")
+    both = "GCN (mean, last layer)"
+    shown, page = reproduce("gcn", tmp_path, only=[both], console=Console(quiet=True))
+    assert page.read_text().splitlines()[:-1] == (there / "gcn.md").read_text().splitlines()[:-1]
+    assert "<svg" in page.with_suffix(".html").read_text(encoding="utf-8")
+    assert {cell.model for cell in shown} == set(TABLES["gcn"].rows)
+    for cell in shown:
+        near = abs(cell.mean - cell.paper.mean) < 3 * cell.paper.std
+        assert near == (cell.model == both), "the paper's figures are met with both changes and with both only"
