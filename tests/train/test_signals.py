@@ -96,7 +96,7 @@ def test_sigterm_says_how_to_go_on_with_a_sweep(command, capsys, monkeypatch):
     def terminate(*_, **__):
         signal.raise_signal(signal.SIGTERM)
 
-    for place in ("train.tune.tune", "paper.results.reproduce", "paper.search.search"):
+    for place in ("train.sweeps.tune.tune", "reproduce.results.reproduce", "reproduce.search.search"):
         monkeypatch.setattr(f"pggnn.{place}", terminate)
     assert main(command) == 143
     assert capsys.readouterr().err == (
