@@ -7,15 +7,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import torch
 from lightning.fabric import Fabric
 from torch import Tensor
 from torch.utils.data import DataLoader
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 
+from pggnn.capture.graphs import takes_padded_plans
+from pggnn.capture.replay import Replay
 from pggnn.data.batching.batches import Batches
+from pggnn.data.batching.padding import Padding
 from pggnn.data.batching.storage import Storage
 from pggnn.nn.model import Network
 from pggnn.seeds import derived_seed
@@ -29,14 +32,17 @@ from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradi
 from pggnn.train.engine.schedule import Schedule
 from pggnn.train.engine.task import NONFINITE, Task, is_finite, steady
 
-if TYPE_CHECKING:
-    from pggnn.train.engine.replay import Replay
-
 LAST, PREVIOUS, BEST = (f"{name}.safetensors" for name in ("last", "previous", "best"))
 EVALUATION_BATCH = {"cpu": 4, "cuda": 32}
 """Batches are so many times larger where nothing is learnt."""
 MOST_KEPT = 2**22
 """Nodes and edges up to which the batches of validation and test are kept from epoch to epoch."""
+MOST_STEPS = 2**20
+"""Steps of sequences up to which a padded batch is recorded, however little of it is real."""
+MOST_PADDED = 4
+"""Times the steps of a batch that a larger padded one may have, where padding takes no time, but memory."""
+TABLES = 8
+"""Times the tables of an epoch that a GPU must have memory for: making them takes about half of that."""
 
 
 class Diverged(ValueError):
@@ -101,11 +107,25 @@ class Training:
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
     @cached_property
-    def _replay(self) -> "Replay | None":
-        from pggnn.train.engine.replay import Replay, worthwhile
-
-        padding = worthwhile(self)
-        return None if padding is None else Replay(self, padding)
+    def _replay(self) -> Replay | None:
+        """The steps as a CUDA graph, if they can and should be recorded."""
+        storage, fabric, config = self.storage, self.fabric, self.config
+        possible = (
+            config.run.record
+            and fabric.device.type == storage.device.type == "cuda"
+            and fabric.world_size == 1
+            and config.run.precision != "16"
+            and config.data.workers == 0
+        )
+        if not possible:
+            return None
+        exact = config.run.precision == "64" or not all(map(takes_padded_plans, self.network.convs))
+        padding = Padding(storage, self.parts.train, config.optim.batch_size, exact)
+        memory = torch.cuda.get_device_properties(fabric.device).total_memory
+        most_steps = max(MOST_STEPS, (1.5 if exact else MOST_PADDED) * padding.mean_steps)
+        if TABLES * padding.nbytes * len(self.batches) > memory or padding.capacity.steps > most_steps:
+            return None
+        return Replay(self.step, padding, self.adam, fabric.device)
 
     @property
     def parameters(self) -> int:
@@ -152,27 +172,32 @@ class Training:
 
     def train_epoch(self, watch: Watch) -> float:
         """One epoch; returns the mean loss."""
-        fabric, clip = self.fabric, self.config.optim.clip
+        fabric = self.fabric
         torch.manual_seed(derived_seed(self.seed, self.state["epoch"], fabric.global_rank))
         self.batches.epoch = self.state["epoch"]
         totals = [self._targets(numbers) for numbers in self.batches.chosen()]
         self.scorer.train()
         if self._replay is not None:
-            return self._checked(self._replay.epoch(totals, watch))
+            return self._checked(self._replay.epoch(self.batches.chosen(), totals, self.schedule.lr, watch.step))
         summed, seen = torch.zeros((), device=fabric.device), 0
         for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
-            loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y))
-            fabric.backward(loss * (fabric.world_size / total))
-            if clip is not None:
-                self._precision.unscale_gradients(self.adam)
-                clip_gradients(self.network, clip)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
-            summed += loss.detach() / self.config.model.committee
+            summed += self.step(batch, total)
             seen += total
             watch.step(step, len(totals), summed, seen)
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
         return self._checked(float(everywhere) / seen)
+
+    def step(self, batch: Data, total: int | Tensor) -> Tensor:
+        """Forward, backward and an update for a batch with ``total`` targets; returns the sum of their losses. It can
+        be recorded: it asks the device nothing."""
+        loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y), getattr(batch, "counts", None))
+        self.fabric.backward(loss * self.fabric.world_size / total)
+        if self.config.optim.clip is not None:
+            self._precision.unscale_gradients(self.adam)
+            clip_gradients(self.network, self.config.optim.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss.detach() / self.config.model.committee
 
     @torch.no_grad()
     def _update_average(self) -> None:
