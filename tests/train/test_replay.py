@@ -20,7 +20,7 @@ from pggnn.ops import HAS_TRITON, structure
 from pggnn.ops.fused.tiles import Tiles
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
-from pggnn.train.engine.loop import Parts, Training
+from pggnn.train.engine.loop import Callback, Split, Training
 from pggnn.train.engine.models import MODELS
 from pggnn.train.engine.replay import Replay, Rows
 from pggnn.train.runs.run import make_fabric
@@ -132,22 +132,21 @@ def begin(storage, folder, device="cpu", precision="64", record=True, batch_size
         run=RunConfig(device=device, tensorboard=False, precision=precision, record=record),
     )  # fmt: skip
     index = torch.arange(len(storage.graphs))
-    return Training(config, storage, Parts(index, index, index), 0, folder, make_fabric(config))
+    return Training(config, storage, Split(index, index, index), 0, folder, make_fabric(config))
 
 
 def fit(training, epochs=3):
-    watch = type("Watch", (), {"step": lambda *_: None})()
     losses = []
     for _ in range(epochs):
         training.state["epoch"] += 1
-        losses.append(training.train_epoch(watch))
+        losses.append(training.train_epoch(Callback()))
     return losses
 
 
 def train(storage, folder, padded, **options):
     training = begin(storage, folder, **options)
     if padded:
-        replay = Replay(training, Padding(storage, training.parts.train, 8))
+        replay = Replay(training, Padding(storage, training.split.train, 8))
         training._replay = replay
         replay.step = replay.take_step  # without the recording, which needs a GPU
     return fit(training), training.network.state_dict()
@@ -184,7 +183,7 @@ def test_each_step_follows_the_gradient_of_the_mean_loss(padded, storage, tmp_pa
     """Of the targets of its batch, also of a smaller last one; Adam would hide a factor."""
     training = begin(storage, tmp_path, clip=None)
     if padded:
-        training._replay = replay = Replay(training, Padding(storage, training.parts.train, 8))
+        training._replay = replay = Replay(training, Padding(storage, training.split.train, 8))
         replay.step = replay.take_step
     training.batches.epoch = 1
     batches, lost = iter(list(training.batches)), []
@@ -224,7 +223,7 @@ def test_a_step_asks_the_device_nothing(options, storage, tmp_path, monkeypatch)
     """It can be taken on the device "meta", where there are shapes but no values to ask for, without a copy from the
     host, where a recording would not find it again."""
     training = begin(storage, tmp_path, **options)
-    replay = Replay(training, Padding(storage, training.parts.train, 8))
+    replay = Replay(training, Padding(storage, training.split.train, 8))
     replay.begin([1] * len(training.batches))
     training.scorer.train()
     training.network.to("meta")
@@ -311,7 +310,7 @@ def test_what_layers_derive_is_made_ahead(options, tmp_path, monkeypatch):
         begin(storage, tmp_path, device, "32", False, batch_size=2, layers=1, rnn_layers=1, **options) for _ in range(2)
     )
     training.network.convs[0].backend = "triton"
-    replay = training._replay = Replay(training, Padding(storage, training.parts.train, 2, roomy=True))
+    replay = training._replay = Replay(training, Padding(storage, training.split.train, 2, roomy=True))
     build, ahead = Tiles.build, []
 
     def watched(cls, plan, *args):

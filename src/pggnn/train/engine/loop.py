@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 from lightning.fabric import Fabric
@@ -24,7 +24,7 @@ from pggnn.train.engine import authors, checkpoint
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.engine.distributed import share_norms
 from pggnn.train.engine.log import Log, Record
-from pggnn.train.engine.memory import peaks
+from pggnn.train.engine.memory import peak_memory
 from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients
 from pggnn.train.engine.schedule import Schedule
 from pggnn.train.engine.task import NONFINITE, Task, is_finite, steady
@@ -43,18 +43,18 @@ class Diverged(ValueError):
     """Loss or weights are no longer numbers."""
 
 
-class Watch(Protocol):
-    """Who is told how training goes."""
+class Callback:
+    """Methods that a training calls as it goes; these do nothing."""
 
     def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
-        """After each batch of an epoch: the loss so far, still on its device, and over how many targets."""
+        """After each batch: the sum of the epoch's losses so far, still on its device, and the number of targets."""
 
     def epoch(self, record: Record) -> None:
-        """After each epoch."""
+        """After each epoch, when its checkpoint has been written."""
 
 
 @dataclass(frozen=True)
-class Parts:
+class Split:
     """Numbers of the graphs to train on, to choose the epoch by, and to test on."""
 
     train: Tensor
@@ -69,8 +69,8 @@ class Training:
     checkpoint ends with the same weights as one left alone.
     """
 
-    def __init__(self, config: Config, storage: Storage, parts: Parts, seed: int, folder: Path, fabric: Fabric) -> None:
-        self.config, self.parts, self.seed, self.folder, self.fabric = config, parts, seed, folder, fabric
+    def __init__(self, config: Config, storage: Storage, split: Split, seed: int, folder: Path, fabric: Fabric) -> None:
+        self.config, self.split, self.seed, self.folder, self.fabric = config, split, seed, folder, fabric
         self.storage, optim = storage, config.optim
         schema = storage.graphs.schema
         self.task = Task(schema, optim.loss)
@@ -94,9 +94,9 @@ class Training:
         """Who answers where nothing is learnt: the network, or its moving average."""
         if self.average is not None:
             self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
-        self.schedule = Schedule(self.adam, optim, self.task.maximise and parts.val is not None)
+        self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
         kind = authors.Draws if config.protocol.random == "authors" else Batches
-        self.batches = self._batches(parts.train, optim.batch_size, optim.sampling, kind)
+        self.batches = self._batches(split.train, optim.batch_size, optim.sampling, kind)
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
@@ -126,31 +126,32 @@ class Training:
             self._precision.load_state_dict(own | checkpoint.known(scaler, own, path))
         self.state = state
 
-    def run(self, watch: Watch) -> dict[str, Any]:
+    def run(self, callback: Callback) -> dict[str, Any]:
         """Trains to the end; returns what came out."""
         state, main = self.state, self.fabric.is_global_zero
         log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
             begin = time.perf_counter()
             state["epoch"] += 1
-            record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self.train_epoch(watch)}
+            record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self.train_epoch(callback)}
             self._update_average()
             improved = self._evaluate_epoch(record)
-            self.schedule.step(record["val"] if self.parts.val is not None else record["loss"])
+            self.schedule.step(record["val"] if self.split.val is not None else record["loss"])
             record["seconds"] = round(time.perf_counter() - begin, 4)
             state["seconds"] += record["seconds"]
             if log is not None:
                 log.write(record)
                 self.save(improved)
-            watch.epoch(record)
-        if self.parts.val is not None and self.config.protocol.report == "last":
+            callback.epoch(record)
+        if self.split.val is not None and self.config.protocol.report == "last":
             state["test"] = self.measure("test")[self.task.metric]
         if log is not None:
             log.close()
         ended = "learning rate" if self.schedule.ended else "epochs"
-        return {"metric": self.task.metric, "ended": ended, "parameters": self.parameters, "memory": peaks(), **state}
+        figures = {"metric": self.task.metric, "ended": ended, "parameters": self.parameters}
+        return {**figures, "memory": peak_memory(), **state}
 
-    def train_epoch(self, watch: Watch) -> float:
+    def train_epoch(self, callback: Callback) -> float:
         """One epoch; returns the mean loss."""
         fabric, clip = self.fabric, self.config.optim.clip
         torch.manual_seed(derived_seed(self.seed, self.state["epoch"], fabric.global_rank))
@@ -158,7 +159,7 @@ class Training:
         totals = [self._targets(numbers) for numbers in self.batches.chosen()]
         self.scorer.train()
         if self._replay is not None:
-            return self._checked(self._replay.epoch(totals, watch))
+            return self._checked(self._replay.epoch(totals, callback))
         summed, seen = torch.zeros((), device=fabric.device), 0
         for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
             loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y))
@@ -170,7 +171,7 @@ class Training:
             self.optimizer.zero_grad()
             summed += loss.detach() / self.config.model.committee
             seen += total
-            watch.step(step, len(totals), summed, seen)
+            callback.step(step, len(totals), summed, seen)
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
         return self._checked(float(everywhere) / seen)
 
@@ -198,7 +199,7 @@ class Training:
     def _evaluate_epoch(self, record: Record) -> bool:
         """Adds validation and test to the record of an epoch; returns whether it is the best one so far."""
         state = self.state
-        if self.parts.val is None:  # the paper's cross-validation
+        if self.split.val is None:  # the paper's cross-validation
             self._record("test", record)
             improved = self.task.better(record["test"], state["test"])
         else:
@@ -238,7 +239,7 @@ class Training:
 
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
-        index: Tensor = getattr(self.parts, part)
+        index: Tensor = getattr(self.split, part)
         if int(self.storage.counts[:, index].sum()) > MOST_KEPT:
             return self._ordered(index)
         return self._evaluated.setdefault(part, list(self._ordered(index)))

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from pggnn.data.batching.padding import PaddedEpoch, Padding, plan_of
 from pggnn.nn.recorded import WARM_UP, takes_room
 from pggnn.plan import Plan, RoomyPlan
-from pggnn.train.engine.loop import Training, Watch
+from pggnn.train.engine.loop import Callback, Training
 from pggnn.train.engine.models import clip_gradients
 
 MOST_STEPS = 2**20
@@ -44,7 +44,7 @@ def worthwhile(training: Training) -> Padding | None:
     if not possible:
         return None
     roomy = config.run.precision != "64" and all(takes_room(conv) for conv in training.network.convs)
-    padding = Padding(storage, training.parts.train, config.optim.batch_size, roomy)
+    padding = Padding(storage, training.split.train, config.optim.batch_size, roomy)
     padded, drawn = padding.steps
     memory = torch.cuda.get_device_properties(fabric.device).total_memory
     if ROOM_FOR_TABLES * padding.nbytes * len(training.batches) > memory:
@@ -111,13 +111,13 @@ class Replay:
         self._derived: dict[Any, Any] = {}
         """What is in the tables of what layers derive from plans, and its form."""
 
-    def epoch(self, totals: list[int], watch: Watch) -> float:
+    def epoch(self, totals: list[int], callback: Callback) -> float:
         """Takes the steps of an epoch; returns the mean loss."""
         self.begin(totals)
         seen = list(accumulate(totals))
         for step in range(1, len(totals) + 1):
             self.step()
-            watch.step(step, len(totals), self.summed, seen[step - 1])
+            callback.step(step, len(totals), self.summed, seen[step - 1])
         if self.device.type == "cuda":  # asleep, and not asking all the time: others may need the core
             end = torch.cuda.Event(blocking=True)
             end.record()
