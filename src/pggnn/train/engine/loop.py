@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from lightning.fabric import Fabric
@@ -17,10 +17,9 @@ from torch_geometric.data import Batch
 
 from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.storage import Storage
-from pggnn.nn.model import Network
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config
-from pggnn.train.engine import authors, checkpoint
+from pggnn.train.engine import checkpoint
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.engine.distributed import share_norms
 from pggnn.train.engine.log import Log, Record
@@ -76,8 +75,6 @@ class Training:
         self.task = Task(schema, optim.loss)
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
-        if config.protocol.random == "authors":
-            authors.start(cast(Network, self.network), seed)
         allot_workspace(self.network, fabric.device)
         share_norms(self.network)
         scorer = Scorer(self.network, config.model.edge_features)
@@ -95,8 +92,7 @@ class Training:
         if self.average is not None:
             self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
-        kind = authors.Draws if config.protocol.random == "authors" else Batches
-        self.batches = self._batches(split.train, optim.batch_size, optim.sampling, kind)
+        self.batches = self._batches(split.train, optim.batch_size, optim.sampling)
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
@@ -257,9 +253,9 @@ class Training:
         last = Checkpoint(weights, state, self.optimizer.state_dict(), average)
         last.save(self.folder / LAST, self.folder / PREVIOUS)
 
-    def _batches(self, index: Tensor, batch_size: int, sampling: Any, kind: type[Batches] = Batches) -> Batches:
+    def _batches(self, index: Tensor, batch_size: int, sampling: Any) -> Batches:
         shard = self.fabric.global_rank, self.fabric.world_size
-        return kind(self.storage, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
+        return Batches(self.storage, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
 
     def _loader(self) -> Iterable[Batch]:
         """The batches of the epoch, assembled by other processes if asked for."""

@@ -17,7 +17,7 @@ from pggnn.data.batching.storage import Storage, fitting
 from pggnn.data.graphs import Graphs
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config
-from pggnn.train.engine import authors, checkpoint, log
+from pggnn.train.engine import checkpoint, log
 from pggnn.train.engine.distributed import is_main, processes
 from pggnn.train.engine.models import COPIES, build
 from pggnn.train.engine.task import Task
@@ -82,8 +82,6 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     protocol.split(config, graphs, protocol.trials(config)[0])
     build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
-    if config.protocol.random == "authors":
-        authors.check(config)
     if config.model.relabellings > 0:
         some = Storage(graphs).take(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
