@@ -22,18 +22,17 @@ from pggnn.train.config import Config
 from pggnn.train.engine import checkpoint
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.engine.distributed import share_norms
+from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.log import Log, Record
 from pggnn.train.engine.memory import peak_memory
 from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients
 from pggnn.train.engine.schedule import Schedule
-from pggnn.train.engine.task import NONFINITE, Task, is_finite, steady
+from pggnn.train.engine.task import NONFINITE, Task, is_finite
 
 if TYPE_CHECKING:
     from pggnn.train.engine.replay import Replay
 
 LAST, PREVIOUS, BEST = (f"{name}.safetensors" for name in ("last", "previous", "best"))
-EVALUATION_BATCH = {"cpu": 4, "cuda": 32}
-"""Batches are so many times larger where nothing is learnt."""
 MOST_KEPT = 2**22
 """Nodes and edges up to which the batches of validation and test are kept from epoch to epoch."""
 
@@ -88,11 +87,12 @@ class Training:
         self._precision.load_state_dict(torch.amp.GradScaler("cpu").state_dict())  # not that of the training before
         self.average = copy.deepcopy(self.network) if optim.average else None
         self.judge = self.scorer
-        """Who answers where nothing is learnt: the network, or its moving average."""
+        """What is evaluated: the network, or its moving average."""
         if self.average is not None:
             self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
-        self.batches = self._batches(split.train, optim.batch_size, optim.sampling)
+        self._shard = fabric.global_rank, fabric.world_size
+        self.batches = Batches(storage, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
@@ -216,22 +216,14 @@ class Training:
 
     def measure(self, part: Literal["train", "val", "test"]) -> dict[str, float]:
         """The task's metrics over a part of the graphs, and how many answers are not finite, all processes together."""
-        outputs, targets = self._answers(self._evaluated.get(part) or self._evaluation_batches(part))
+        batches = self._evaluated.get(part) or self._evaluation_batches(part)
+        outputs, targets = compute_outputs([self.judge], self.task, batches, self.fabric.device)
         lost: Any = self.fabric.all_reduce((~is_finite(outputs)).sum(), reduce_op="sum")
         return self.task.measure(outputs, targets) | {NONFINITE: int(lost)}
 
     def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs and targets for the given graphs, or for this process's share of them."""
-        return self._answers(self._ordered(index))
-
-    @torch.no_grad()
-    def _answers(self, batches: Iterable[Batch]) -> tuple[Tensor, Tensor]:
-        self.judge.eval()
-        batches = self._moved(batches)
-        with steady(self.fabric.device):
-            pairs = [(self.task.outputs(self.judge(batch)), self.task.targets(batch.y)) for batch in batches]
-        outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
-        return outputs, targets
+        return compute_outputs([self.judge], self.task, self._ordered(index), self.fabric.device)
 
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
@@ -241,8 +233,7 @@ class Training:
         return self._evaluated.setdefault(part, list(self._ordered(index)))
 
     def _ordered(self, index: Tensor) -> Batches:
-        size = EVALUATION_BATCH[self.storage.device.type] * self.config.optim.batch_size
-        return self._batches(index, size, "order")
+        return ordered_batches(self.storage, self.config.optim.batch_size, index, self._shard)
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
@@ -252,10 +243,6 @@ class Training:
             Checkpoint(average or weights, self.state).save(self.folder / BEST)
         last = Checkpoint(weights, state, self.optimizer.state_dict(), average)
         last.save(self.folder / LAST, self.folder / PREVIOUS)
-
-    def _batches(self, index: Tensor, batch_size: int, sampling: Any) -> Batches:
-        shard = self.fabric.global_rank, self.fabric.world_size
-        return Batches(self.storage, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
 
     def _loader(self) -> Iterable[Batch]:
         """The batches of the epoch, assembled by other processes if asked for."""

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from pggnn.data import loading
-from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.storage import Storage, fitting
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.graphs import Graphs
@@ -20,9 +19,10 @@ from pggnn.files import csv_cell, read_json, to_json
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights
-from pggnn.train.engine.loop import BEST, EVALUATION_BATCH, LAST
+from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
+from pggnn.train.engine.loop import BEST, LAST
 from pggnn.train.engine.models import Scorer, build
-from pggnn.train.engine.task import NONFINITE, Task, is_finite, steady
+from pggnn.train.engine.task import NONFINITE, Task, is_finite
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import SCHEMA, check_same
@@ -102,18 +102,12 @@ class Trained:
                 raise ValueError(f"{path}: {what} is {theirs}, but the networks were trained with {ours}")
         return dataset
 
-    @torch.no_grad()
     def answers(self, storage: Storage, index: Tensor | None = None, trials: list[Trial] | None = None) -> Tensor:
         """Mean output of the networks for the given graphs: probabilities of classes, or values."""
-        size = EVALUATION_BATCH[storage.device.type] * self.config.optim.batch_size
-        batches = Batches(storage, size, index=index)
+        batches = ordered_batches(storage, self.config.optim.batch_size, index)
         chosen = [self.scorers[trial] for trial in trials or self.scorers]
-        rows, where = [], next(chosen[0].parameters()).device
-        with steady(where):
-            for batch in batches:
-                here = batch.to(where)
-                rows.append(torch.stack([self.task.outputs(scorer(here)) for scorer in chosen]).mean(0).cpu())
-        return torch.cat(rows) if rows else torch.empty(0, self.schema.out_channels)
+        place = next(chosen[0].parameters()).device
+        return compute_outputs(chosen, self.task, batches, place, targets=False)[0].cpu()
 
 
 def evaluate(folder: str | Path, data: str | None = None, split: str | None = None, which: str = "best") -> Any:
