@@ -14,7 +14,7 @@ from pggnn.data.sets.counting import Counting
 from pggnn.nn import PGGNN
 from pggnn.train.config import Config, DataConfig, OptimConfig, RunConfig
 from pggnn.train.engine.log import Log
-from pggnn.train.engine.loop import Parts, Training
+from pggnn.train.engine.loop import Split, Training
 from pggnn.train.runs.progress import Bars
 from pggnn.train.runs.run import make_fabric
 
@@ -38,8 +38,8 @@ def engine(steps: int = 20, rounds: int = 7) -> Figures:
 
     with tempfile.TemporaryDirectory() as folder, Bars(Console(stderr=True), "MAE") as bars:
         everything = torch.arange(steps * size)
-        parts = Parts(everything, everything[:1], everything[:1])
-        training = Training(config, storage, parts, 0, Path(folder), make_fabric(config))
+        split = Split(everything, everything[:1], everything[:1])
+        training = Training(config, storage, split, 0, Path(folder), make_fabric(config))
         log, bar = Log(Path(folder)), bars.add("overhead", 2 * rounds)
 
         def epoch() -> None:

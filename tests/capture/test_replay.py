@@ -21,7 +21,7 @@ from pggnn.ops import HAS_TRITON, structure
 from pggnn.ops.fused.tiles import Tiles
 from pggnn.plan import PaddedPlan, Plan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
-from pggnn.train.engine.loop import Parts, Training
+from pggnn.train.engine.loop import Callback, Split, Training
 from pggnn.train.engine.models import MODELS
 from pggnn.train.runs.run import make_fabric
 
@@ -137,20 +137,19 @@ def begin(storage, folder, device="cpu", precision="64", record=True, batch_size
         run=RunConfig(device=device, tensorboard=False, precision=precision, record=record),
     )  # fmt: skip
     index = torch.arange(len(storage.graphs))
-    return Training(config, storage, Parts(index, index, index), 0, folder, make_fabric(config))
+    return Training(config, storage, Split(index, index, index), 0, folder, make_fabric(config))
 
 
 def fit(training, epochs=3):
-    watch = type("Watch", (), {"step": lambda *_: None})()
     losses = []
     for _ in range(epochs):
         training.state["epoch"] += 1
-        losses.append(training.train_epoch(watch))
+        losses.append(training.train_epoch(Callback()))
     return losses
 
 
 def padded_replay(training, batch_size=8, exact=True):
-    padding = Padding(training.storage, training.parts.train, batch_size, exact)
+    padding = Padding(training.storage, training.split.train, batch_size, exact)
     return Replay(training.step, padding, training.adam, training.fabric.device)
 
 

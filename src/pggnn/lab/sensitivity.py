@@ -17,7 +17,7 @@ from pggnn.lab.transfer import train
 from pggnn.nn.labels import adjacency_rows
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
-from pggnn.train.engine.loop import Parts, Watch
+from pggnn.train.engine.loop import Callback, Split
 from pggnn.train.engine.models import Scorer, build
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
@@ -123,7 +123,7 @@ def measure(scorer: Scorer, batch: Batch, task: Task, numberings: int) -> Iterat
 
 
 def run(
-    budget: Budget, task: str, seed: int, numberings: int, out: Path, watch: Callable[[str], Watch]
+    budget: Budget, task: str, seed: int, numberings: int, out: Path, callback: Callable[[str], Callback]
 ) -> Iterator[Row]:
     """Measures networks before training, and after it with the given numbering and with fresh ones."""
     if task not in TASKS:
@@ -132,7 +132,7 @@ def run(
         raise ValueError(f"expected a seed of 0 or more and 1 numbering or more, got {seed} and {numberings}")
     graphs = with_target(generate("er", budget.graphs, seed), task)
     tests = graphs.splits["test"][: budget.tests]
-    parts = Parts(graphs.splits["train"], graphs.splits["val"][: budget.tests], tests)
+    split = Split(graphs.splits["train"], graphs.splits["val"][: budget.tests], tests)
     for orderings in MODES:
         model = ModelConfig(hidden=budget.hidden, layers=budget.layers, orderings=orderings)
         torch.manual_seed(seed)
@@ -141,7 +141,7 @@ def run(
         for numbering in NUMBERINGS:
             name = f"{orderings}-{numbering}"
             chosen = replace(model, numbering=numbering)
-            training = train(graphs, parts, chosen, budget.epochs, seed, out / name, watch(name))
+            training = train(graphs, split, chosen, budget.epochs, seed, out / name, callback(name))
             scorer = Scorer(training.network).eval()
             yield from _rows(scorer, graphs, tests, numberings, orderings, f"{numbering} numbering")
 
@@ -151,8 +151,8 @@ def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Row]:
     trained = Trained.load(folder)
     storage = Storage(Graphs.of(trained.read(trained.config.data.name)))
     model, found = trained.config.model, []
-    for member, scorer in trained.scorers.items():
-        index = protocol.parts(trained.config, storage.graphs, member).test[:most]
+    for trial, scorer in trained.scorers.items():
+        index = protocol.split(trained.config, storage.graphs, trial).test[:most]
         found.append(dict(measure(scorer, storage.take(index).to(device()), trained.task, numberings)))
     for kind in found[0]:
         figures = {name: [one[kind][name] for one in found] for name in found[0][kind]}
