@@ -6,7 +6,7 @@ import torch
 
 from pggnn import PGGNN
 from pggnn.cli import main
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.sets.counting import Counting
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, ProtocolConfig
@@ -34,8 +34,8 @@ def test_weights_are_those_of_pytorchs_layers_made_in_the_authors_order(level):
 
 def test_batches_are_one_stream_that_can_be_entered_anywhere():
     index = torch.arange(3, 40)
-    storage = Storage(Graphs.of(Counting("er", seed=1, graphs=40)))
-    through, jumped = (authors.Draws(storage, 8, "draws", 7, 5, index) for _ in range(2))
+    collater = Collater(Graphs.of(Counting("er", seed=1, graphs=40)))
+    through, jumped = (authors.Draws(collater, 8, "draws", 7, 5, index) for _ in range(2))
     np.random.seed(7)
     for epoch in range(1, 4):
         through.epoch = epoch

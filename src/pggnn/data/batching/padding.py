@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.orderings import Reading
 from pggnn.plan import Plan, RoomyPlan, profile_of
 
@@ -51,16 +51,16 @@ class Padding:
     """How many nodes and edges every batch is filled up to: as many as any batch had so far, or some more.
 
     Args:
-        storage: The graphs.
+        collater: The graphs.
         index: Those that batches are made of.
         batch_size: Graphs in a batch.
         roomy: Fill up with nodes without neighbours, for :class:`~pggnn.plan.RoomyPlan`; otherwise with nodes of every
             degree, as many as any batch had, so that all batches have one profile.
     """
 
-    def __init__(self, storage: Storage, index: Tensor, batch_size: int, roomy: bool = False) -> None:
-        self.storage, self.batch_size, self.roomy = storage, batch_size, roomy
-        degree, nodes = storage.host_degree, storage.counts[0].numpy()
+    def __init__(self, collater: Collater, index: Tensor, batch_size: int, roomy: bool = False) -> None:
+        self.collater, self.batch_size, self.roomy = collater, batch_size, roomy
+        degree, nodes = collater.host_degree, collater.counts[0].numpy()
         self.degrees = np.union1d(0, degree)
         graph = np.repeat(np.arange(len(nodes)), nodes)
         self._histogram = np.zeros((len(nodes), len(self.degrees)), np.int64)
@@ -90,7 +90,7 @@ class Padding:
     @property
     def nbytes(self) -> int:
         """What a batch takes in the tables of an epoch, but for its targets: features are no longer compact there."""
-        schema, nodes, edges = self.storage.graphs.schema, int(self.most.sum()), int(self.most @ self.degrees)
+        schema, nodes, edges = self.collater.graphs.schema, int(self.most.sum()), int(self.most @ self.degrees)
         return nodes * (4 * max(schema.in_channels, 1) + 33) + edges * (4 * schema.edge_dim + 16)
 
     @property
@@ -109,10 +109,10 @@ class Padding:
 
     def epoch(self, chosen: Sequence[Tensor]) -> PaddedEpoch:
         """These batches, filled up. Waits for the device a few times, once for the whole epoch."""
-        storage, device = self.storage, self.storage.device
-        batch = storage.take(torch.cat(list(chosen)))
+        collater, device = self.collater, self.collater.device
+        batch = collater.collate(torch.cat(list(chosen)))
         steps, graphs = len(chosen), torch.tensor([len(numbers) for numbers in chosen])
-        per_batch = torch.stack([storage.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
+        per_batch = torch.stack([collater.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
         most = self.most
         nodes, edges = int(most.sum()), int(most @ self.degrees)
         first = per_batch.cumsum(1) - per_batch
@@ -138,7 +138,7 @@ class Padding:
         first_graph = (graphs.cumsum(0) - graphs).to(device)
         member[places[0]] = batch.batch - first_graph.repeat_interleave(per_batch[0].to(device))
         degree = degree.view(steps, nodes)
-        by_node = storage.graphs.schema.level == "node"
+        by_node = collater.graphs.schema.level == "node"
         size = nodes if by_node else self.batch_size + 1
         y, counts = _filled(batch.y, places[0] if by_node else _places(graphs, size, device), steps, size)
         x = batch.x if "x" in batch else torch.ones(batch.num_nodes, 1, device=device)
@@ -168,7 +168,7 @@ def plan_of(row: PaddedEpoch, padding: Padding) -> Plan:
     """The plan of one batch, from tensors without their first dimension."""
     kind = RoomyPlan if padding.roomy else Plan
     edge = torch.arange(row.center.size(0), device=row.center.device)
-    flow = padding.storage.graphs.schema.flow
+    flow = padding.collater.graphs.schema.flow
     return kind.of_slots(row.neighbor, row.center, edge, row.degree, padding.profile, row.order, row.start, flow=flow)
 
 

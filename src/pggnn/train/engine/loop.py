@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from torch_geometric.data import Batch
 
 from pggnn.data.batching.batches import Batches
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.nn.model import Network
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config
@@ -69,10 +69,12 @@ class Training:
     checkpoint ends with the same weights as one left alone.
     """
 
-    def __init__(self, config: Config, storage: Storage, parts: Parts, seed: int, folder: Path, fabric: Fabric) -> None:
+    def __init__(
+        self, config: Config, collater: Collater, parts: Parts, seed: int, folder: Path, fabric: Fabric
+    ) -> None:
         self.config, self.parts, self.seed, self.folder, self.fabric = config, parts, seed, folder, fabric
-        self.storage, optim = storage, config.optim
-        schema = storage.graphs.schema
+        self.collater, optim = collater, config.optim
+        schema = collater.graphs.schema
         self.task = Task(schema, optim.loss)
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
@@ -239,12 +241,12 @@ class Training:
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
         index: Tensor = getattr(self.parts, part)
-        if int(self.storage.counts[:, index].sum()) > MOST_KEPT:
+        if int(self.collater.counts[:, index].sum()) > MOST_KEPT:
             return self._ordered(index)
         return self._evaluated.setdefault(part, list(self._ordered(index)))
 
     def _ordered(self, index: Tensor) -> Batches:
-        size = EVALUATION_BATCH[self.storage.device.type] * self.config.optim.batch_size
+        size = EVALUATION_BATCH[self.collater.device.type] * self.config.optim.batch_size
         return self._batches(index, size, "order")
 
     def save(self, improved: bool) -> None:
@@ -258,7 +260,7 @@ class Training:
 
     def _batches(self, index: Tensor, batch_size: int, sampling: Any, kind: type[Batches] = Batches) -> Batches:
         shard = self.fabric.global_rank, self.fabric.world_size
-        return kind(self.storage, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
+        return kind(self.collater, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
 
     def _loader(self) -> Iterable[Batch]:
         """The batches of the epoch, assembled by other processes if asked for."""
@@ -269,11 +271,11 @@ class Training:
 
     def _moved(self, batches: Iterable[Batch]) -> Iterable[Batch]:
         """Batches on the device of the network, if the graphs are kept elsewhere."""
-        if self.storage.device == self.fabric.device:
+        if self.collater.device == self.fabric.device:
             return batches
         return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
 
     def _targets(self, numbers: Tensor) -> int:
-        if self.storage.graphs.schema.level == "node":
-            return max(1, int(self.storage.counts[0].index_select(0, numbers).sum()))
+        if self.collater.graphs.schema.level == "node":
+            return max(1, int(self.collater.counts[0].index_select(0, numbers).sum()))
         return len(numbers)

@@ -33,10 +33,10 @@ MOST_ROOM = 4
 
 def worthwhile(training: Training) -> Padding | None:
     """How to pad the batches of a training, if its steps can and should be recorded."""
-    storage, fabric, config = training.storage, training.fabric, training.config
+    collater, fabric, config = training.collater, training.fabric, training.config
     possible = (
         config.run.record
-        and fabric.device.type == storage.device.type == "cuda"
+        and fabric.device.type == collater.device.type == "cuda"
         and fabric.world_size == 1
         and config.run.precision != "16"
         and config.data.workers == 0
@@ -44,7 +44,7 @@ def worthwhile(training: Training) -> Padding | None:
     if not possible:
         return None
     roomy = config.run.precision != "64" and all(takes_room(conv) for conv in training.network.convs)
-    padding = Padding(storage, training.parts.train, config.optim.batch_size, roomy)
+    padding = Padding(collater, training.parts.train, config.optim.batch_size, roomy)
     padded, drawn = padding.steps
     memory = torch.cuda.get_device_properties(fabric.device).total_memory
     if ROOM_FOR_TABLES * padding.nbytes * len(training.batches) > memory:

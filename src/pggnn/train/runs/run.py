@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pggnn.console import is_gpu_full, tell
 from pggnn.data import loading
-from pggnn.data.batching.storage import Storage, fitting
+from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.graphs import Graphs
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config
@@ -66,10 +66,10 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
                 train_side_by_side(todo, side_by_side(config), resume, bars)
             elif todo:
                 fabric = make_fabric(config)
-                storage = make_storage(config, graphs, fabric)
+                collater = make_collater(config, graphs, fabric)
                 for _, member in todo:
                     bar = bars.add(member.name, config.optim.epochs)
-                    train_member(config, member, storage, fabric, resume, bar)
+                    train_member(config, member, collater, fabric, resume, bar)
                     bar.finish()
         return conclude(config, main)
 
@@ -85,7 +85,7 @@ def check(config: Config, graphs: Graphs) -> None:
     if config.protocol.random == "authors":
         authors.check(config)
     if config.model.relabellings > 0:
-        some = Storage(graphs).take(torch.arange(min(len(graphs), 8)))
+        some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
             raise ValueError(
                 f"model.relabellings is for features that are rows of the adjacency matrix, which those of "
@@ -94,7 +94,7 @@ def check(config: Config, graphs: Graphs) -> None:
 
 
 def train_member(
-    config: Config, member: Member, storage: Storage, fabric: "Fabric", resume: str | None, watch: "Watch"
+    config: Config, member: Member, collater: Collater, fabric: "Fabric", resume: str | None, watch: "Watch"
 ) -> None:
     """One training, to its end."""
     from pggnn.train.engine.loop import LAST, PREVIOUS, Training
@@ -108,8 +108,8 @@ def train_member(
     with locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             clear(folder)
-        parts = protocol.parts(config, storage.graphs, member)
-        training = Training(config, storage, parts, member.seed, folder, fabric)
+        parts = protocol.parts(config, collater.graphs, member)
+        training = Training(config, collater, parts, member.seed, folder, fabric)
         if resume is not None and any((folder / name).exists() for name in (LAST, PREVIOUS)):
             path = folder / {"last": LAST, "previous": PREVIOUS}[resume]
             try:
@@ -131,7 +131,7 @@ def first_training(config: Config, graphs: Graphs, folder: Path) -> "Training":
 
     fabric, member = make_fabric(config), protocol.members(config)[0]
     parts = protocol.parts(config, graphs, member)
-    return Training(config, make_storage(config, graphs, fabric), parts, member.seed, folder, fabric)
+    return Training(config, make_collater(config, graphs, fabric), parts, member.seed, folder, fabric)
 
 
 def load_graphs(config: Config) -> Graphs:
@@ -180,9 +180,9 @@ def make_fabric(config: Config) -> "Fabric":
     return fabric
 
 
-def make_storage(config: Config, graphs: Graphs, fabric: "Fabric") -> Storage:
+def make_collater(config: Config, graphs: Graphs, fabric: "Fabric") -> Collater:
     """The graphs on the device, if they fit there and no other processes assemble batches, else on the host."""
-    return Storage(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
+    return Collater(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
 
 
 def train_side_by_side(
