@@ -145,20 +145,20 @@ def _names(run: Run) -> tuple[str, ...]:
 def _answer(run: Run) -> Predictions:
     import torch
 
-    from pggnn.data.batching.storage import Storage
+    from pggnn.data.batching.collate import Collater
     from pggnn.data.graphs import Graphs
     from pggnn.train.runs import protocol
     from pggnn.train.runs.folder import check_same
-    from pggnn.train.runs.predict import Trained, stored
+    from pggnn.train.runs.predict import Trained, collater_for
 
     trained = Trained.load(run.folder, _which(run))
     graphs = Graphs.of(trained.read(run.config.data.name))
     check_same(trained.config, graphs)
-    storage, labelled, task = stored(graphs), Storage(graphs, plan=False), trained.task
+    collater, labelled, task = collater_for(graphs), Collater(graphs, plan=False), trained.task
     pairs = []
     for trial in trained.scorers:
         test = protocol.split(run.config, graphs, trial).test
-        pairs.append((trained.answers(storage, test, [trial]), task.targets(labelled.take(test).y)))
+        pairs.append((trained.answers(collater, test, [trial]), task.targets(labelled.collate(test).y)))
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
     epochs, names = tuple(_epoch(run, trial) for trial in run.logs), _names(run)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pggnn.capture.capacity import Capacity
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.plan import PaddedPlan, Plan
 
 SIMULATED = 1000
@@ -22,16 +22,16 @@ class Padding:
     have none. Padding edges are the last node's.
 
     Args:
-        storage: The graphs.
+        collater: The graphs.
         index: Those that batches are made of.
         batch_size: Graphs in a batch.
         exact: Whether all batches get the same number of nodes of each degree, which every layer can read; otherwise
             the common profile is an upper bound, for :class:`~pggnn.plan.PaddedPlan`.
     """
 
-    def __init__(self, storage: Storage, index: Tensor, batch_size: int, exact: bool = True) -> None:
-        self.storage, self.batch_size = storage, batch_size
-        degree, nodes = storage.host_degree, storage.counts[0].numpy()
+    def __init__(self, collater: Collater, index: Tensor, batch_size: int, exact: bool = True) -> None:
+        self.collater, self.batch_size = collater, batch_size
+        degree, nodes = collater.host_degree, collater.counts[0].numpy()
         self.degrees = np.union1d(0, degree)
         graph = np.repeat(np.arange(len(nodes)), nodes)
         self._histogram = np.zeros((len(nodes), len(self.degrees)), np.int64)
@@ -46,7 +46,7 @@ class Padding:
     @property
     def nbytes(self) -> int:
         """Bytes of a batch in the tables of an epoch, without its targets: features are no longer compact there."""
-        schema = self.storage.graphs.schema
+        schema = self.collater.graphs.schema
         return self.capacity.nodes * (4 * schema.in_channels + 33) + self.capacity.edges * (4 * schema.edge_dim + 16)
 
     def extend(self, chosen: Sequence[Tensor]) -> bool:
@@ -65,10 +65,10 @@ class Padding:
         is the graph of each node, ``real`` whether it is one of the data set's; ``y`` are the targets, ``counts``
         whether there is such a target; ``x`` and ``edge_attr`` are there if the graphs have them.
         """
-        storage, device = self.storage, self.storage.device
-        batch = storage.take(torch.cat(list(chosen)))
+        collater, device = self.collater, self.collater.device
+        batch = collater.collate(torch.cat(list(chosen)))
         steps, graphs = len(chosen), torch.tensor([len(numbers) for numbers in chosen])
-        per_batch = torch.stack([storage.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
+        per_batch = torch.stack([collater.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
         exact, nodes, edges = self.capacity.exact, self.capacity.nodes, self.capacity.edges
         first = per_batch.cumsum(1) - per_batch
         places = [_places(per_batch[level], size, device) for level, size in enumerate((nodes, edges))]
@@ -93,7 +93,7 @@ class Padding:
         first_graph = (graphs.cumsum(0) - graphs).to(device)
         member[places[0]] = batch.batch - first_graph.repeat_interleave(per_batch[0].to(device))
         degree = degree.view(steps, nodes)
-        by_node = storage.graphs.schema.level == "node"
+        by_node = collater.graphs.schema.level == "node"
         size = nodes if by_node else self.batch_size + 1
         y, counts = _padded(batch.y, places[0] if by_node else _places(graphs, size, device), steps, size)
         tables = {
@@ -119,7 +119,7 @@ class Padding:
         edge = torch.arange(row["center"].size(0), device=row["center"].device)
         return kind.of_slots(
             row["neighbor"], row["center"], edge, row["degree"], self.capacity.profile, row["order"], row["start"],
-            flow=self.storage.graphs.schema.flow,
+            flow=self.collater.graphs.schema.flow,
         )  # fmt: skip
 
     def batch(self, row: dict[str, Tensor], plan: Plan) -> Data:

@@ -18,8 +18,8 @@ from torch_geometric.data import Batch, Data
 from pggnn.capture.graphs import takes_padded_plans
 from pggnn.capture.replay import Replay
 from pggnn.data.batching.batches import Batches
+from pggnn.data.batching.collate import Collater
 from pggnn.data.batching.padding import Padding
-from pggnn.data.batching.storage import Storage
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config
 from pggnn.train.engine import checkpoint
@@ -73,10 +73,12 @@ class Training:
     checkpoint ends with the same weights as one left alone.
     """
 
-    def __init__(self, config: Config, storage: Storage, split: Split, seed: int, folder: Path, fabric: Fabric) -> None:
+    def __init__(
+        self, config: Config, collater: Collater, split: Split, seed: int, folder: Path, fabric: Fabric
+    ) -> None:
         self.config, self.split, self.seed, self.folder, self.fabric = config, split, seed, folder, fabric
-        self.storage, optim = storage, config.optim
-        schema = storage.graphs.schema
+        self.collater, optim = collater, config.optim
+        schema = collater.graphs.schema
         self.task = Task(schema, optim.loss)
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
@@ -98,17 +100,17 @@ class Training:
             self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
         self._shard = fabric.global_rank, fabric.world_size
-        self.batches = Batches(storage, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
+        self.batches = Batches(collater, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
     @cached_property
     def _replay(self) -> Replay | None:
         """The steps as a CUDA graph, if they can and should be recorded."""
-        storage, fabric, config = self.storage, self.fabric, self.config
+        collater, fabric, config = self.collater, self.fabric, self.config
         possible = (
             config.run.record
-            and fabric.device.type == storage.device.type == "cuda"
+            and fabric.device.type == collater.device.type == "cuda"
             and fabric.world_size == 1
             and config.run.precision != "16"
             and config.data.workers == 0
@@ -116,7 +118,7 @@ class Training:
         if not possible:
             return None
         exact = config.run.precision == "64" or not all(map(takes_padded_plans, self.network.convs))
-        padding = Padding(storage, self.split.train, config.optim.batch_size, exact)
+        padding = Padding(collater, self.split.train, config.optim.batch_size, exact)
         memory = torch.cuda.get_device_properties(fabric.device).total_memory
         most_steps = max(MOST_STEPS, (1.5 if exact else MOST_PADDED) * padding.mean_steps)
         if TABLES * padding.nbytes * len(self.batches) > memory or padding.capacity.steps > most_steps:
@@ -253,12 +255,12 @@ class Training:
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
         index: Tensor = getattr(self.split, part)
-        if int(self.storage.counts[:, index].sum()) > MOST_KEPT:
+        if int(self.collater.counts[:, index].sum()) > MOST_KEPT:
             return self._ordered(index)
         return self._evaluated.setdefault(part, list(self._ordered(index)))
 
     def _ordered(self, index: Tensor) -> Batches:
-        return ordered_batches(self.storage, self.config.optim.batch_size, index, self._shard)
+        return ordered_batches(self.collater, self.config.optim.batch_size, index, self._shard)
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
@@ -278,11 +280,11 @@ class Training:
 
     def _moved(self, batches: Iterable[Batch]) -> Iterable[Batch]:
         """Batches on the device of the network, if the graphs are kept elsewhere."""
-        if self.storage.device == self.fabric.device:
+        if self.collater.device == self.fabric.device:
             return batches
         return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
 
     def _targets(self, numbers: Tensor) -> int:
-        if self.storage.graphs.schema.level == "node":
-            return max(1, int(self.storage.counts[0].index_select(0, numbers).sum()))
+        if self.collater.graphs.schema.level == "node":
+            return max(1, int(self.collater.counts[0].index_select(0, numbers).sum()))
         return len(numbers)

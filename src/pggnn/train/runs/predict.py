@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data import loading
-from pggnn.data.batching.storage import Storage, fitting
+from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
@@ -37,9 +37,9 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def stored(graphs: Graphs) -> Storage:
+def collater_for(graphs: Graphs) -> Collater:
     """Graphs to answer for, where networks answer if they fit there."""
-    return Storage(graphs, fitting(graphs, device()))
+    return Collater(graphs, fitting(graphs, device()))
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ class Trained:
                 raise ValueError(f"{path}: {what} is {theirs}, but the networks were trained with {ours}")
         return dataset
 
-    def answers(self, storage: Storage, index: Tensor | None = None, trials: list[Trial] | None = None) -> Tensor:
+    def answers(self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None) -> Tensor:
         """Mean output of the networks for the given graphs: probabilities of classes, or values."""
-        batches = ordered_batches(storage, self.config.optim.batch_size, index)
+        batches = ordered_batches(collater, self.config.optim.batch_size, index)
         chosen = [self.scorers[trial] for trial in trials or self.scorers]
         place = next(chosen[0].parameters()).device
         return compute_outputs(chosen, self.task, batches, place, targets=False)[0].cpu()
@@ -133,7 +133,7 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
         check_same(trained.config, graphs)
     if "y" not in graphs.node | graphs.graph:
         raise ValueError(f"{name}: the graphs have no targets to evaluate against; pggnn predict needs none")
-    storage, labelled = stored(graphs), Storage(graphs, plan=False)
+    collater, labelled = collater_for(graphs), Collater(graphs, plan=False)
     for trial in trained.scorers:
         if data is None:
             found = protocol.split(trained.config, graphs, trial)
@@ -142,11 +142,11 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
             index = dataset.splits[split] if split else torch.arange(len(graphs))
-        outputs = trained.answers(storage, index, [trial])
-        figures: dict[str, Any] = task.measure(outputs, task.targets(labelled.take(index).y))
+        outputs = trained.answers(collater, index, [trial])
+        figures: dict[str, Any] = task.measure(outputs, task.targets(labelled.collate(index).y))
         numbers = torch.arange(len(index))
         if trained.schema.level == "node":
-            numbers = numbers.repeat_interleave(storage.counts[0].cpu()[index])
+            numbers = numbers.repeat_interleave(collater.counts[0].cpu()[index])
         lost = index[numbers[~is_finite(outputs)].unique()].tolist()
         if lost:
             figures[NONFINITE] = [dataset.ids[i] if dataset.ids else i for i in lost]
@@ -156,13 +156,13 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
     ``"note"`` says so."""
-    storage = stored(Graphs.of(dataset))
-    outputs = trained.answers(storage)
-    names = dataset.ids or range(len(storage.graphs))
+    collater = collater_for(Graphs.of(dataset))
+    outputs = trained.answers(collater)
+    names = dataset.ids or range(len(collater.graphs))
     if trained.schema.level == "node":
         places = [
             {"graph": name, "node": node}
-            for name, nodes in zip(names, storage.counts[0].tolist(), strict=True)
+            for name, nodes in zip(names, collater.counts[0].tolist(), strict=True)
             for node in range(nodes)
         ]
     else:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pggnn.console import is_gpu_full, tell
 from pggnn.data import loading
-from pggnn.data.batching.storage import Storage, fitting
+from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.graphs import Graphs
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config
@@ -66,10 +66,10 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
                 train_side_by_side(todo, side_by_side(config), resume, bars)
             elif todo:
                 fabric = make_fabric(config)
-                storage = make_storage(config, graphs, fabric)
+                collater = make_collater(config, graphs, fabric)
                 for _, trial in todo:
                     bar = bars.add(trial.name, config.optim.epochs)
-                    train_trial(config, trial, storage, fabric, resume, bar)
+                    train_trial(config, trial, collater, fabric, resume, bar)
                     bar.finish()
         return conclude(config, main)
 
@@ -83,7 +83,7 @@ def check(config: Config, graphs: Graphs) -> None:
     protocol.split(config, graphs, protocol.trials(config)[0])
     build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
     if config.model.relabellings > 0:
-        some = Storage(graphs).take(torch.arange(min(len(graphs), 8)))
+        some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
             raise ValueError(
                 f"model.relabellings is for features that are rows of the adjacency matrix, which those of "
@@ -92,7 +92,7 @@ def check(config: Config, graphs: Graphs) -> None:
 
 
 def train_trial(
-    config: Config, trial: Trial, storage: Storage, fabric: "Fabric", resume: str | None, callback: "Callback"
+    config: Config, trial: Trial, collater: Collater, fabric: "Fabric", resume: str | None, callback: "Callback"
 ) -> None:
     """One training, to its end."""
     from pggnn.train.engine.loop import LAST, PREVIOUS, Training
@@ -106,8 +106,8 @@ def train_trial(
     with locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             clear(folder)
-        split = protocol.split(config, storage.graphs, trial)
-        training = Training(config, storage, split, trial.seed, folder, fabric)
+        split = protocol.split(config, collater.graphs, trial)
+        training = Training(config, collater, split, trial.seed, folder, fabric)
         if resume is not None and any((folder / name).exists() for name in (LAST, PREVIOUS)):
             path = folder / {"last": LAST, "previous": PREVIOUS}[resume]
             try:
@@ -129,7 +129,7 @@ def first_training(config: Config, graphs: Graphs, folder: Path) -> "Training":
 
     fabric, trial = make_fabric(config), protocol.trials(config)[0]
     split = protocol.split(config, graphs, trial)
-    return Training(config, make_storage(config, graphs, fabric), split, trial.seed, folder, fabric)
+    return Training(config, make_collater(config, graphs, fabric), split, trial.seed, folder, fabric)
 
 
 def load_graphs(config: Config) -> Graphs:
@@ -178,9 +178,9 @@ def make_fabric(config: Config) -> "Fabric":
     return fabric
 
 
-def make_storage(config: Config, graphs: Graphs, fabric: "Fabric") -> Storage:
+def make_collater(config: Config, graphs: Graphs, fabric: "Fabric") -> Collater:
     """The graphs on the device, if they fit there and no other processes assemble batches, else on the host."""
-    return Storage(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
+    return Collater(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
 
 
 def train_side_by_side(
