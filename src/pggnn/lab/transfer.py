@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from pggnn.data.batching.storage import Storage
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.sets.counting import draw_er, draw_regular, from_adjacency, with_target
+from pggnn.lab.comparison import set_numberings
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights
@@ -178,12 +179,15 @@ def train(
     watch: Watch,
     lr: float = LR,
     start: Training | None = None,
+    numberings: int = 1,
 ) -> Training:
-    """A network with the weights of the epoch that was best in validation; it may start with those of another."""
+    """A network with the weights of the epoch that was best in validation; it may start with those of another, and its
+    layers take the mean over several numberings."""
     optim = OptimConfig(batch_size=64, epochs=epochs, lr=lr, schedule="cosine")
     config = Config(DataConfig("ER"), model, optim, run=RunConfig(device="cpu", tensorboard=False))
     folder.mkdir(parents=True, exist_ok=True)
     training = Training(config, Storage(graphs), parts, seed, folder, make_fabric(config))
+    set_numberings(training.network, numberings)
     if start is not None:
         training.network.load_state_dict(start.network.state_dict())
     training.run(watch)
@@ -197,11 +201,9 @@ def train_stages(
     """A network trained with more numberings in each stage: first cheaply, then with less noise."""
     training = None
     for stage, numberings in enumerate(STAGES[model.structure]):
-        model, name = replace(model, numberings=numberings), f"{folder.name}-{numberings}"
-        shorter = max(1, epochs * STAGES[model.structure][0] // numberings)
-        training = train(
-            graphs, parts, model, shorter, seed, folder.with_name(name), watch(name, shorter), LR / 4**stage, training
-        )
+        name, shorter = f"{folder.name}-{numberings}", max(1, epochs * STAGES[model.structure][0] // numberings)
+        here, seen = folder.with_name(name), watch(name, shorter)
+        training = train(graphs, parts, model, shorter, seed, here, seen, LR / 4**stage, training, numberings)
     assert training is not None
     return training
 
@@ -216,9 +218,8 @@ def run(budget: Budget, seed: int, out: Path, watch: Watches, experiment: str = 
         folder = out / f"{experiment}-{seed}" / f"{task}-{features.split()[-1]}-{structure}"
         model = ModelConfig(hidden=budget.hidden, layers=1, cell=CELLS[features], structure=structure, init="torch")
         training = train_stages(choose(graphs, task, features), parts, model, budget.epochs, seed, folder, watch)
-        convs: Any = training.network.convs
         for numberings in TESTED[structure]:
-            convs[0].numberings = numberings
+            set_numberings(training.network, numberings)
             for tested_on, index in numbers.items():
                 answers, truth = training.answers(index)
                 error = (answers - truth).abs()
