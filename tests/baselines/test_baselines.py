@@ -1,10 +1,12 @@
 import pytest
 import torch
+from torch_geometric.data import Batch
 from torch_geometric.nn import GCNConv, GINConv, global_add_pool
 from torch_geometric.utils import erdos_renyi_graph
 
 from pggnn import Plan
-from pggnn.baselines import GCN, GIN
+from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE
+from pggnn.data.sets.counting import erdos_renyi
 from pggnn.testing import random_graph
 
 
@@ -117,3 +119,55 @@ def test_it_counts_neighbours_but_not_triangles(model):
     star, path = torch.tensor([[0, 0, 0], [1, 2, 3]]), torch.tensor([[0, 1, 2], [1, 2, 3]])
     star, path = (torch.cat([edges, edges.flip(0)], dim=1) for edges in (star, path))
     assert (network(x[:4], star) - network(x[:4], path)).abs().max() > 1e-4
+
+
+class Seen(GIN):
+    """Keeps what its layers read."""
+
+    def score(self, x, *args):
+        self.seen.append(x)
+        return super().score(x, *args)
+
+
+@pytest.mark.parametrize("numbering", ["labels", "both"])
+def test_labels_change_places(numbering):
+    """In training nodes are relabelled once in each step; in evaluation scores are the mean over relabellings."""
+    graphs = Batch.from_data_list(erdos_renyi(3, 6, 0.5))
+    network, plan = Seen(6, 8, 1, level="node", numbering=numbering, numberings=4), Plan.build(graphs.edge_index, 18)
+    for training, times in ((True, 1), (False, 4)):
+        network.train(training).seen = []
+        out = network(graphs.x, plan, graphs.batch)
+        assert len(network.seen) == times
+        for x in network.seen:
+            assert not torch.equal(x, graphs.x)
+            for rows, changed in zip(graphs.x.split(6), x.split(6), strict=True):
+                assert sorted(rows.t().tolist()) == sorted(changed.t().tolist()), "columns change places"
+        if not training:
+            scores = [GIN.score(network, x, plan, graphs.batch, None, None, None) for x in network.seen]
+            torch.testing.assert_close(out, torch.stack(scores).mean(0))
+    network.numberings, network.seen = 1, []
+    network(graphs.x, plan, graphs.batch)
+    assert [x is graphs.x for x in network.seen] == [True], "one is that of the data"
+
+
+def test_neighbours_are_not_renumbered_where_their_order_does_not_matter():
+    network = Seen(6, 8, 1, numbering="random", numberings=4)
+    network.seen = []
+    graphs = Batch.from_data_list(erdos_renyi(1, 6, 0.5))
+    for training in (True, False):
+        network.train(training)(graphs.x, graphs.edge_index)
+    assert [x is graphs.x for x in network.seen] == [True, True]
+
+
+@pytest.mark.parametrize("model", [GCN, GIN, LRP, RGIN, RP, SAGE])
+def test_every_baseline_learns_without_the_labels(model):
+    graphs = Batch.from_data_list(erdos_renyi(2, 6, 0.5))
+    network = model(6, 8, 1, num_layers=1, level="node", numbering="labels", numberings=100)
+    network.train()
+    assert not torch.equal(*(network(graphs.x, graphs.edge_index, graphs.batch) for _ in range(2)))
+    network.eval()
+    columns = graphs.x[:, torch.randperm(6)]
+    mean, again = (network(x, graphs.edge_index, graphs.batch) for x in (graphs.x, columns))
+    network.numberings = 1
+    spread = [network(x, graphs.edge_index, graphs.batch) for x in (graphs.x, columns)]
+    assert (mean - again).abs().mean() < 0.5 * (spread[0] - spread[1]).abs().mean()

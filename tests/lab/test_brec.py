@@ -110,7 +110,7 @@ def test_fewer_numberings_where_degrees_are_large():
     steps = Reading().steps(made[0].plan.profile)
     assert steps == 16 * 16 * 6 * 8  # graphs, nodes, arrangements, steps of each
     for most, expected in ((steps // 2, 1), (3 * steps, 3), (3 * steps - 1, 2), (100 * steps, 5)):
-        protocol = Protocol(ModelConfig(hidden=8, structure=2, numberings=5), most_steps=most)
+        protocol = Protocol(ModelConfig(hidden=8, structure=2), numberings=5, most_steps=most)
         assert comparison.fresh_network(protocol, steps).convs[0].numberings == expected
 
 

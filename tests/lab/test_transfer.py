@@ -135,7 +135,7 @@ def test_each_stage_goes_on_from_the_one_before(tmp_path, monkeypatch):
 
     def begin(self, callback):
         weights = {name: value.clone() for name, value in self.network.state_dict().items()}
-        began.append((self.config.model.numberings, self.config.optim.lr, weights))
+        began.append((self.network.convs[0].numberings, self.config.optim.lr, weights))
         return original(self, callback)
 
     def callback(name, epochs):

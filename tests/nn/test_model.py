@@ -7,7 +7,6 @@ from pggnn import PGGNN, Plan
 from pggnn.capture import Recorded
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv, tally_init, torch_init
-from pggnn.nn.model import Network
 from pggnn.nn.readout import READOUTS
 from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph
 
@@ -123,34 +122,33 @@ def test_labels_change_places():
     """In training each graph is relabelled once; otherwise scores are the mean over relabellings, whatever the labels
     were."""
     graphs = Batch.from_data_list(erdos_renyi(2, 6, 0.5))
-    model = PGGNN(6, 8, 1, num_layers=1, level="node", relabellings=200)
+    model = PGGNN(6, 8, 1, num_layers=1, level="node", numbering="labels", numberings=200)
     model.train()
     assert not torch.equal(model(graphs.x, graphs.edge_index, graphs.batch), model(graphs.x, graphs.edge_index))
     model.eval()
     mean = model(graphs.x, graphs.edge_index, graphs.batch)
     columns = graphs.x[:, torch.randperm(6)]
-    spread = [Network.forward(model, x, graphs.edge_index, graphs.batch) for x in (graphs.x, columns)]
     again = model(columns, graphs.edge_index, graphs.batch)
+    model.numberings = 1
+    spread = [model(x, graphs.edge_index, graphs.batch) for x in (graphs.x, columns)]
+    assert torch.equal(spread[0], model(graphs.x, graphs.edge_index, graphs.batch)), "one is that of the data"
     assert (mean - again).abs().mean() < 0.3 * (spread[0] - spread[1]).abs().mean()
-    with pytest.raises(ValueError, match="must be 0 or more, got -1 and 0"):
-        PGGNN(6, 8, 1, relabellings=-1)
 
 
 def test_neighbours_change_places():
-    """In training each layer numbers neighbours afresh; otherwise scores are the mean over numberings, whatever the
+    """In training each layer renumbers neighbours; otherwise scores are the mean over numberings, whatever the
     order of the edges was."""
     graphs = Batch.from_data_list(erdos_renyi(2, 8, 0.6))
-    model = PGGNN(8, 8, 1, num_layers=2, level="node", orderings="single", renumberings=200)
-    assert all(conv.numbering == "random" for conv in model.convs)
+    model = PGGNN(8, 8, 1, num_layers=2, level="node", orderings="single", numbering="random", numberings=200)
+    assert all((conv.numbering, conv.numberings) == ("random", 1) for conv in model.convs)
     model.train()
     assert not torch.equal(model(graphs.x, graphs.edge_index), model(graphs.x, graphs.edge_index))
     model.eval()
     shuffled = graphs.edge_index[:, torch.randperm(graphs.edge_index.size(1))]
     mean, again = (model(graphs.x, edges, graphs.batch) for edges in (graphs.edge_index, shuffled))
-    spread = [Network.forward(model, graphs.x, edges) for edges in (graphs.edge_index, shuffled)]
+    model.numberings = 1
+    spread = [model(graphs.x, edges) for edges in (graphs.edge_index, shuffled)]
     assert (mean - again).abs().mean() < 0.3 * (spread[0] - spread[1]).abs().mean()
-    with pytest.raises(ValueError, match="must be 0 or more, got 0 and -2"):
-        PGGNN(6, 8, 1, renumberings=-2)
 
 
 def test_dropout_acts_on_the_scores():
@@ -192,6 +190,9 @@ def test_lazy_input():
         ({"norm": "layer"}, 'norm must be "batch" or "graph", got .layer.'),
         ({"num_layers": 0}, "at least 1, got 0 and 2"),
         ({"cell": "transformer"}, "cell must be one of"),
+        ({"numbering": "nodes"}, "numbering must be one of 'given', 'random', 'labels', 'both', got 'nodes'"),
+        ({"numbering": "random", "numberings": 0}, "numberings must be an integer ≥ 1, got 0"),
+        ({"numberings": 8}, 'numberings must be 1 with numbering "given", got 8; choose another numbering'),
     ],
 )
 def test_bad_arguments_are_refused(kwargs, message):
@@ -204,7 +205,7 @@ def test_a_batch_vector_of_other_nodes_is_refused():
         PGGNN(4, 6, 2)(torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]), torch.zeros(2, dtype=torch.long))
 
 
-@pytest.mark.parametrize("options", [{}, {"relabellings": 1}])
+@pytest.mark.parametrize("options", [{}, {"numbering": "labels"}])
 @pytest.mark.parametrize("dtype", [torch.float, torch.int, torch.bool])
 def test_a_batch_vector_of_another_type_is_refused(dtype, options):
     network = PGGNN(3, 6, 2, **options)

@@ -81,7 +81,7 @@ def test_what_is_missing_or_does_not_fit(refused, tmp_path, monkeypatch):
         (["--data.name", one_class, "--protocol.kind", "folds"], "10 folds cannot be made"),
         (["--data.name", values, "--optim.loss", "bce"], "optim.loss bce does not fit regression: choose mse or mae"),
         (["--data.name", values, "--model.edge_features", "true"], "the edges of this data set have no features"),
-        (["--data.name", values, "--model.relabellings", "2"], "features that are rows of the adjacency matrix"),
+        (["--data.name", values, "--model.numbering", "labels"], "features that are rows of the adjacency matrix"),
         (["--data.name", values, "--data.options", "{sheep: 3}"], "values.jsonl has no option sheep"),
     ):
         assert message in refused("train", *options, *small)

@@ -129,7 +129,7 @@ def test_report_best_or_last(small, fit):
     assert values["best"] == pytest.approx(best.mean)
 
 
-@pytest.mark.parametrize("options", [{"model_renumberings": 2}, {"model_numberings": 2}, {"model_name": "rgin"}])
+@pytest.mark.parametrize("options", [{"model_numbering": "random", "model_numberings": 2}, {"model_name": "rgin"}])
 def test_networks_that_draw_are_measured_as_they_were(options, small, fit):
     summary = fit(config := small(**options))
     for seed in (1, 2):

@@ -116,8 +116,8 @@ def test_candidates_are_those_of_the_docs_unless_the_options_say_so_already():
     settled = (
         DataConfig("mine.jsonl", walks=8),
         ModelConfig(
-            orderings="single", readout="mean", dropout=0.1, structure=1, renumberings=4, edge_features=True,
-            committee=2, norm="graph",
+            orderings="single", readout="mean", dropout=0.1, structure=1, numbering="random", numberings=4,
+            edge_features=True, committee=2, norm="graph",
         ),
     )  # fmt: skip
     second = changes(Config(*settled, OptimConfig(average=0.5)), schema)

@@ -26,7 +26,7 @@ class RGIN(GIN):
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(in_channels + 1, hidden_channels, out_channels, *args, **kwargs)
 
-    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """Scores each graph or node with new random numbers; arguments as in :class:`~pggnn.nn.model.Network`."""
+    def score(self, x: Tensor, *args: Any) -> Tensor:
+        """The scores with new random numbers."""
         drawn = torch.randint(VALUES, (x.size(0), 1), device=x.device).to(x.dtype) / VALUES
-        return super().forward(torch.cat([x, drawn], dim=-1), *args, **kwargs)
+        return super().score(torch.cat([x, drawn], dim=-1), *args)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 import torch
 
-from pggnn.nn.model import Level, Network, Norm, Readout, Scores
+from pggnn.nn.model import Level, Network, Norm, Numbering, Readout, Scores
 
 
 class Rival(Network):
@@ -13,6 +13,8 @@ class Rival(Network):
     Args:
         in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, scores, norm: As
             in :class:`~pggnn.PGGNN`.
+        numbering, numberings: As in :class:`~pggnn.PGGNN`, but the order of neighbours does not matter here:
+            ``"random"`` is the same as ``"given"``, and ``"both"`` as ``"labels"``.
         edge_dim: Size of the edge features; None to leave them out, as most rivals must.
     """
 
@@ -32,6 +34,8 @@ class Rival(Network):
         edge_dim: int | None = None,
         scores: Scores = "all",
         norm: Norm = "batch",
+        numbering: Numbering = "given",
+        numberings: int = 1,
     ) -> None:
         if edge_dim is not None and not self.reads_edges:
             raise ValueError(
@@ -40,7 +44,9 @@ class Rival(Network):
             )
         widths = [in_channels, *[hidden_channels] * num_layers]
         convs = [self.layer(width, hidden_channels, edge_dim) for width in widths[:-1]]
-        super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores, norm)
+        super().__init__(
+            convs, widths, out_channels, level, readout, dropout, flow, scores, norm, numbering, numberings
+        )
 
     @abstractmethod
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:

@@ -8,8 +8,7 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.baselines.gin import GIN
 from pggnn.nn.labels import permute, permute_columns
-from pggnn.nn.readout import check_batch
-from pggnn.plan import Plan, as_plan
+from pggnn.plan import Plan
 
 BESIDE = ("features", "rows", "nothing")
 """What can stand beside a node's number."""
@@ -58,12 +57,8 @@ class RP(GIN):
         super().__init__(own + ids, hidden_channels, out_channels, *args, **kwargs)
         self.beside, self.ids, self.samples = beside, ids, samples
 
-    def forward(
-        self, x: Tensor, edge_index: Tensor | Plan, batch: OptTensor = None, *args: Any, **kwargs: Any
-    ) -> Tensor:
-        """Scores each graph or node; arguments as in :class:`~pggnn.nn.model.Network`."""
-        check_batch(batch, x)
-        plan = as_plan(edge_index, x.size(0), self.flow)
+    def score(self, x: Tensor, plan: Plan, batch: OptTensor, *args: Any) -> Tensor:
+        """The mean of the scores over permutations."""
         graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
         places, scores = torch.arange(self.ids, device=x.device), []
         for _ in range(1 if self.training else self.samples):
@@ -71,5 +66,5 @@ class RP(GIN):
             told = [((number % self.ids).unsqueeze(-1) == places).to(x.dtype)]
             if self.beside != "nothing":
                 told.insert(0, permute_columns(x, graph, number) if self.beside == "rows" else x)
-            scores.append(super().forward(torch.cat(told, dim=-1), plan, batch, *args, **kwargs))
+            scores.append(super().score(torch.cat(told, dim=-1), plan, batch, *args))
         return torch.stack(scores).mean(0)

@@ -89,9 +89,9 @@ def run(args: argparse.Namespace) -> None:
     numberings = args.numberings if args.model == "pggnn" and args.aggregation == "arrangements" else 1
     names = ("aggregation", "structure", "rnn_layers", "cell") if args.model == "pggnn" else ()
     own = {name: getattr(args, name) for name in names}
-    model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, numberings=numberings, **own)
+    model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, **own)
     training = {name: getattr(args, name) for name in ("seed", "epochs", "lr", "margin", "most_steps")}
-    protocol = Protocol(model, **training)
+    protocol = Protocol(model, numberings=numberings, **training)
     name = f"{args.model}-{args.aggregation}-s{args.structure}" if args.model == "pggnn" else args.model
     folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{numberings}-seed{args.seed}"
     results = Results(folder, protocol)

@@ -10,9 +10,9 @@ threshold: that is the reliability check.
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -21,11 +21,12 @@ from torch.nn.functional import cosine_embedding_loss
 from pggnn.data.schema import Schema
 from pggnn.data.sets.brec import BREC, FAMILIES
 from pggnn.files import read_json, write_text
+from pggnn.nn.conv import SequenceConv
 from pggnn.nn.model import Network
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
-from pggnn.train.engine.models import allot_workspace, build_network
+from pggnn.train.engine.models import Committee, allot_workspace, build_network
 
 THRESHOLD = 72.34
 """31 · 16 / 16 · F(16, 16) at 5 %. Their program compares it with T² / 32, which asks far more of a network, both to
@@ -51,9 +52,10 @@ class Protocol:
     """Cosine below which the outputs of two graphs cost nothing more."""
     enough: float = 0.2
     """Training stops when the mean loss of an epoch is below this."""
+    numberings: int = 1
+    """Each layer takes the mean over this many random numberings of the neighbours, see :class:`~pggnn.PGConv`."""
     most_steps: int = 2**25
-    """Steps of a batch's sequences that a layer may read: as many numberings are taken, or those of the model if they
-    are fewer."""
+    """Steps of a batch's sequences that a layer may read; there are fewer numberings where more would be needed."""
 
 
 class Part(NamedTuple):
@@ -147,10 +149,17 @@ def settle(network: Network, batches: Iterable[Part]) -> None:
 
 
 def fresh_network(protocol: Protocol, steps: int = 1) -> Network:
-    """What is trained on a pair whose batches have so many steps in one numbering."""
-    numberings = max(1, min(protocol.model.numberings, protocol.most_steps // steps))
-    model = replace(protocol.model, numberings=numberings)
-    return build_network(model, Schema("graph", "regression", protocol.outputs, 1))
+    """What is trained on a pair whose batches have ``steps`` steps in one numbering."""
+    network = build_network(protocol.model, Schema("graph", "regression", protocol.outputs, 1))
+    if protocol.numberings > 1:
+        set_numberings(network, max(1, min(protocol.numberings, protocol.most_steps // steps)))
+    return network
+
+
+def set_numberings(network: Network | Committee, numberings: int) -> None:
+    """Has each layer take the mean over this many random numberings of the neighbours."""
+    for conv in network.convs:
+        cast(SequenceConv, conv).numberings = numberings
 
 
 def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> Outcome:

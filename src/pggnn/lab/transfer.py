@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.sets.counting import draw_er, draw_regular, from_adjacency, with_target
+from pggnn.lab.comparison import set_numberings
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights
@@ -178,12 +179,15 @@ def train(
     callback: Callback,
     lr: float = LR,
     start: Training | None = None,
+    numberings: int = 1,
 ) -> Training:
-    """A network with the weights of the epoch that was best in validation; it may start with those of another."""
+    """A network with the weights of the epoch that was best in validation; it may start with those of another, and its
+    layers take the mean over several numberings."""
     optim = OptimConfig(batch_size=64, epochs=epochs, lr=lr, schedule="cosine")
     config = Config(DataConfig("ER"), model, optim, run=RunConfig(device="cpu", tensorboard=False))
     folder.mkdir(parents=True, exist_ok=True)
     training = Training(config, Collater(graphs), split, seed, folder, make_fabric(config))
+    set_numberings(training.network, numberings)
     if start is not None:
         training.network.load_state_dict(start.network.state_dict())
     training.run(callback)
@@ -197,10 +201,9 @@ def train_stages(
     """A network trained with more numberings in each stage: first cheaply, then with less noise."""
     training = None
     for stage, numberings in enumerate(STAGES[model.structure]):
-        model, name = replace(model, numberings=numberings), f"{folder.name}-{numberings}"
-        shorter = max(1, epochs * STAGES[model.structure][0] // numberings)
-        callback, rate = callbacks(name, shorter), LR / 4**stage
-        training = train(graphs, split, model, shorter, seed, folder.with_name(name), callback, rate, training)
+        name, shorter = f"{folder.name}-{numberings}", max(1, epochs * STAGES[model.structure][0] // numberings)
+        here, callback = folder.with_name(name), callbacks(name, shorter)
+        training = train(graphs, split, model, shorter, seed, here, callback, LR / 4**stage, training, numberings)
     assert training is not None
     return training
 
@@ -215,9 +218,8 @@ def run(budget: Budget, seed: int, out: Path, callbacks: Callbacks, experiment: 
         folder = out / f"{experiment}-{seed}" / f"{task}-{features.split()[-1]}-{structure}"
         model = ModelConfig(hidden=budget.hidden, layers=1, cell=CELLS[features], structure=structure, init="torch")
         training = train_stages(choose(graphs, task, features), split, model, budget.epochs, seed, folder, callbacks)
-        convs: Any = training.network.convs
         for numberings in TESTED[structure]:
-            convs[0].numberings = numberings
+            set_numberings(training.network, numberings)
             for tested_on, index in numbers.items():
                 answers, truth = training.answers(index)
                 error = (answers - truth).abs()

@@ -1,7 +1,7 @@
 """``PGGNN``: the paper's network for node-level and graph-level tasks, and the frame it shares with its rivals."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.typing import OptTensor
 
+from pggnn.cells import is_integer
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import GraphNorm, RowNorm, counting
@@ -22,6 +23,7 @@ Level = Literal["graph", "node"]
 Readout = Literal["sum", "mean", "both", "log"]
 Scores = Literal["all", "last"]
 Norm = Literal["batch", "graph"]
+Numbering = Literal["given", "random", "labels", "both"]
 AGGREGATIONS: dict[str, type[SequenceConv]] = {
     "arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "trios": TrioConv, "chain": ChainConv,
 }  # fmt: skip
@@ -43,7 +45,16 @@ class Network(torch.nn.Module):
         flow: Which side of an edge is the neighbour, where plans are built here.
         scores: ``"all"`` for a score from every layer, ``"last"`` for one from the last alone.
         norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph.
+        numbering: ``"given"``: nodes and neighbours are numbered as in the data. ``"labels"``: in each training step
+            the nodes of each graph are relabelled at random, for features that are rows of the adjacency matrix: their
+            columns are permuted. ``"random"``: in each training step each node's neighbours are renumbered at random,
+            which the layers do. ``"both"``: both. A network then cannot memorise labels or numberings.
+        numberings: Scores in evaluation are the mean over this many random numberings, of the kind that ``numbering``
+            names; 1 evaluates with the numbering of the data.
     """
+
+    reads_order = False
+    """Whether the scores depend on the order of each node's neighbours."""
 
     def __init__(
         self,
@@ -56,6 +67,8 @@ class Network(torch.nn.Module):
         flow: str = "source_to_target",
         scores: Scores = "all",
         norm: Norm = "batch",
+        numbering: Numbering = "given",
+        numberings: int = 1,
     ) -> None:
         super().__init__()
         if len(convs) < 1 or out_channels < 1:
@@ -70,9 +83,10 @@ class Network(torch.nn.Module):
             raise ValueError(f'norm must be "batch" or "graph", got {norm!r}')
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        check_numbering(numbering, numberings)
         self.level, self.readout, self.dropout, self.flow = level, readout, dropout, flow
         self.convs = torch.nn.ModuleList(convs)
-        self.norm = norm
+        self.norm, self.numbering, self.numberings = norm, numbering, numberings
         self.norms = torch.nn.ModuleList(GraphNorm(w) if norm == "graph" else _batch_norm(w) for w in widths[1:])
         readouts = 2 if level == "graph" and readout in SIDE_BY_SIDE else 1
         self.scores = torch.nn.ModuleList(
@@ -111,7 +125,23 @@ class Network(torch.nn.Module):
         """
         check_batch(batch, x)
         check_graphs(batch, batch_size)
-        plan = as_plan(edge_index, x.size(0), self.flow)
+        plan, rest = as_plan(edge_index, x.size(0), self.flow), (batch, edge_attr, batch_size, real)
+        fresh = self.training or self.numberings > 1
+        relabel = fresh and self.numbering in ("labels", "both")
+        renumber = fresh and not self.training and self.reads_order and self.numbering in ("random", "both")
+        if not relabel and not renumber:
+            return self.score(x, plan, *rest)
+        graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
+        scores = []
+        for _ in range(1 if self.training else self.numberings):
+            rows = permute_columns(x, graph, permute(graph)) if relabel else x
+            scores.append(self.score(rows, plan.renumbered() if renumber else plan, *rest))
+        return torch.stack(scores).mean(0)
+
+    def score(
+        self, x: Tensor, plan: Plan, batch: OptTensor, edge_attr: OptTensor, batch_size: int | None, real: OptTensor
+    ) -> Tensor:
+        """The scores in one numbering; arguments as in :meth:`forward`."""
         states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
         with counting(self, real):
             for conv, norm in zip(self.convs, self.norms, strict=True):
@@ -131,6 +161,17 @@ class Network(torch.nn.Module):
             for other in others:
                 total = total + other
         return total
+
+
+def check_numbering(numbering: str, numberings: int) -> None:
+    """Raises an error if the two options are not valid together."""
+    kinds = get_args(Numbering)
+    if numbering not in kinds:
+        raise ValueError(f"numbering must be one of {', '.join(map(repr, kinds))}, got {numbering!r}")
+    if not is_integer(numberings, 1):
+        raise ValueError(f"numberings must be an integer ≥ 1, got {numberings!r}")
+    if numbering == "given" and numberings > 1:
+        raise ValueError(f'numberings must be 1 with numbering "given", got {numberings}; choose another numbering')
 
 
 def _batch_norm(width: int) -> BatchNorm:
@@ -164,12 +205,13 @@ class PGGNN(Network):
             ``"triplets"``, ``"chain"``; or ``"trios"``.
         scores: ``"all"`` for the sum over all layers above, ``"last"`` for its last term alone.
         norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph.
-        relabellings: For features that are rows of the adjacency matrix: label the nodes of each graph afresh in each
-            training step, so that their columns change places, and score by the mean over so many other labels. Nothing
-            that depends on the labels is then learnt by heart. 0 leaves them as they are.
-        renumberings: Number the neighbours afresh in each training step and layer, and score by the mean over so many
-            other numberings. 0 leaves that to ``numbering``.
-        **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
+        numbering: ``"given"``: nodes and neighbours are numbered as in the data. ``"random"``: in each training step
+            each layer renumbers every node's neighbours at random. ``"labels"``: in each training step the nodes of
+            each graph are relabelled at random, for features that are rows of the adjacency matrix: their columns are
+            permuted. ``"both"``: both. The network then cannot memorise labels or numberings.
+        numberings: Scores in evaluation are the mean over this many random numberings, of the kind that ``numbering``
+            names; 1 evaluates with the numbering of the data.
+        **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``edge_dim`` …
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})`,
@@ -177,6 +219,8 @@ class PGGNN(Network):
           batch vector :math:`(|\mathcal{V}|)` *(optional)*, edge features :math:`(|\mathcal{E}|, D)` *(optional)*
         - **output:** scores :math:`(|\mathcal{G}|, C)`, or :math:`(|\mathcal{V}|, C)` with ``level="node"``
     """
+
+    reads_order = True
 
     def __init__(
         self,
@@ -192,35 +236,17 @@ class PGGNN(Network):
         aggregation: str = "arrangements",
         scores: Scores = "all",
         norm: Norm = "batch",
-        relabellings: int = 0,
-        renumberings: int = 0,
+        numbering: Numbering = "given",
+        numberings: int = 1,
         **kwargs: Any,
     ) -> None:
-        if min(relabellings, renumberings) < 0:
-            raise ValueError(f"relabellings and renumberings must be 0 or more, got {relabellings} and {renumberings}")
-        if renumberings > 0:
-            kwargs["numbering"] = "random"
+        check_numbering(numbering, numberings)
+        kwargs["numbering"] = "random" if numbering in ("random", "both") else "given"
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation must be one of {', '.join(map(repr, AGGREGATIONS))}, got {aggregation!r}")
         layer: Any = AGGREGATIONS[aggregation]
         widths = [in_channels, *[hidden_channels] * num_layers]
         convs = [layer(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs) for width in widths[:-1]]
-        super().__init__(convs, widths, out_channels, level, readout, dropout, flow, scores, norm)
-        self.relabellings, self.renumberings = relabellings, renumberings
-
-    def forward(
-        self, x: Tensor, edge_index: Tensor | Plan, batch: OptTensor = None, *args: Any, **kwargs: Any
-    ) -> Tensor:
-        """Scores each graph or node; arguments as in :class:`Network`."""
-        times = self.relabellings if self.training else max(self.relabellings, self.renumberings)
-        if times == 0:  # layers number neighbours themselves in training
-            return super().forward(x, edge_index, batch, *args, **kwargs)
-        check_batch(batch, x)
-        plan = as_plan(edge_index, x.size(0), self.flow)
-        graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
-        scores = []
-        for _ in range(1 if self.training else times):
-            rows = permute_columns(x, graph, permute(graph)) if self.relabellings > 0 else x
-            numbered = plan.renumbered() if self.renumberings > 0 and not self.training else plan
-            scores.append(super().forward(rows, numbered, batch, *args, **kwargs))
-        return torch.stack(scores).mean(0)
+        super().__init__(
+            convs, widths, out_channels, level, readout, dropout, flow, scores, norm, numbering, numberings
+        )

@@ -52,6 +52,13 @@ class ModelConfig:
     """Whether the network reads the edges' features."""
     committee: int = 1
     """Number of networks, each trained by itself from its own start, whose answers are averaged."""
+    numbering: Literal["given", "random", "labels", "both"] = "given"
+    """What is renumbered at random in each training step. given: nothing; random: each node's neighbours, whose order
+    matters to PG-GNN alone; labels: the nodes of each graph, for features that are rows of the adjacency matrix; both:
+    both."""
+    numberings: int = 1
+    """Answers are the mean over this many random numberings, of the kind that model.numbering names; 1: answers are
+    made with the numbering of the data."""
     init: Literal["glorot", "torch", "tally"] = "glorot"
     """How weights start. glorot: as the paper's appendix says; torch: uniform within ±1/√width, as in its authors'
     code; tally: the same, with LSTMs that add up what they are told (pggnn.nn.tally_init)."""
@@ -68,8 +75,6 @@ class ModelConfig:
     """PG-GNN: stacked layers of each RNN."""
     root: Literal["merged", "linear"] = "merged"
     """PG-GNN: the centre stands at both ends of each sequence, or is added by a linear map (Eq. 3)."""
-    numbering: Literal["given", "random"] = "given"
-    """PG-GNN: neighbours are numbered as in the data, or anew at random in each training step."""
     max_degree: int | None = None
     """PG-GNN: most neighbours to read of a node."""
     structure: int = 0
@@ -77,14 +82,6 @@ class ModelConfig:
     it."""
     reduce: Literal["sum", "mean"] = "sum"
     """PG-GNN: the sum over the arrangements of a node's neighbours, or their mean."""
-    numberings: int = 1
-    """PG-GNN: number of fresh random numberings of the neighbours over which each layer takes the mean."""
-    relabellings: int = 0
-    """PG-GNN on rows of the adjacency matrix: relabels nodes in each training step, and answers with the mean over this
-    many relabellings; 0: never."""
-    renumberings: int = 0
-    """PG-GNN: renumbers neighbours in each training step, and answers with the mean over this many renumberings; 0: as
-    model.numbering says."""
     weighting: Literal["symmetric", "mean"] = "symmetric"
     """GCN: neighbours are weighted by the roots of degrees, as in its paper, or equally, as in Kipf's later code."""
     beside: Literal["features", "rows", "nothing"] = "features"
@@ -183,15 +180,15 @@ class RunConfig:
 LEAST = {
     "data.walks": 0, "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.committee": 1,
     "model.orderings": 1, "model.rnn_layers": 1, "model.max_degree": 1, "model.structure": 0, "model.numberings": 1,
-    "model.relabellings": 0, "model.renumberings": 0, "model.ids": 1, "optim.batch_size": 1, "optim.steps": 1,
+    "model.ids": 1, "optim.batch_size": 1, "optim.steps": 1,
     "optim.epochs": 1, "optim.patience": 0, "optim.every": 1, "optim.warmup": 0, "protocol.folds": 2, "run.jobs": 0,
     "run.threads": 0,
 }  # fmt: skip
 """Smallest value of each whole number."""
 LIMIT = 2**31
 MOST = {
-    "data.walks": 1000, "data.workers": 1000, "model.numberings": 1000, "model.relabellings": 1000,
-    "model.renumberings": 1000, "optim.steps": 10**6, "protocol.folds": 10**4, "run.threads": 1000,
+    "data.walks": 1000, "data.workers": 1000, "model.numberings": 1000, "optim.steps": 10**6,
+    "protocol.folds": 10**4, "run.threads": 1000,
 }  # fmt: skip
 """Largest value of those that memory or the system would not stand; of the others it is below :data:`LIMIT`."""
 Range = tuple[str, Callable[[float], bool]]
@@ -239,6 +236,11 @@ class Config:
         if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2 * LIMIT:
             raise ValueError(
                 f"protocol.seeds must be different whole numbers from 0 to {2 * LIMIT - 1}, got {list(seeds)}"
+            )
+        if self.model.numbering == "given" and self.model.numberings > 1:
+            raise ValueError(
+                f"model.numberings must be 1 with model.numbering given, got {self.model.numberings}: "
+                "choose random, labels or both"
             )
         if self.optim.warmup >= self.optim.epochs:
             raise ValueError(

@@ -21,10 +21,7 @@ MODELS: dict[str, Callable[..., Network]] = {
     "pggnn": PGGNN, "gin": GIN, "gcn": GCN, "sage": SAGE, "rgin": RGIN, "rp": RP, "lrp": LRP,
 }  # fmt: skip
 OWN = {
-    "pggnn": [
-        "aggregation", "cell", "rnn_layers", "numbering", "max_degree", "structure", "numberings", "relabellings",
-        "renumberings",
-    ],
+    "pggnn": ["aggregation", "cell", "rnn_layers", "max_degree", "structure"],
     "gcn": ["weighting"], "rp": ["beside", "ids"], "sage": ["replace"],
 }  # fmt: skip
 """Options of the config that only this network has, by their names there and here."""
@@ -117,7 +114,8 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
     network = MODELS[config.name](
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
-        edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, norm=config.norm, **own,
+        edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, norm=config.norm,
+        numbering=config.numbering, numberings=config.numberings, **own,
     )  # fmt: skip
     return network.apply(STARTS[config.init]) if config.init in STARTS else network
 

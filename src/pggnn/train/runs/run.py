@@ -82,12 +82,12 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     protocol.split(config, graphs, protocol.trials(config)[0])
     build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
-    if config.model.relabellings > 0:
+    if config.model.numbering in ("labels", "both"):
         some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
             raise ValueError(
-                f"model.relabellings is for features that are rows of the adjacency matrix, which those of "
-                f"{config.data.name} are not: leave it out"
+                f"model.numbering {config.model.numbering} is for features that are rows of the adjacency matrix, "
+                f"which those of {config.data.name} are not: choose given or random"
             )
 
 

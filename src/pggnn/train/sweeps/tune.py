@@ -82,10 +82,13 @@ def changes(config: Config, schema: Schema) -> dict[str, Arguments]:
     single, mean = model.orderings == "single", model.readout == "mean"
     arranged, orderings = model.aggregation == "arrangements", ("--model.orderings", "group" if single else "single")
     summed = arranged and model.orderings not in ("single", "random") and model.reduce == "sum"
+    renumbered = {"given": "random", "labels": "both"}.get(model.numbering, model.numbering)
     found = {
         GIVEN: (),
         "walks": ("--data.walks", "16") if config.data.walks == 0 else None,
-        "numbered afresh": ("--model.renumberings", "8") if model.renumberings == 0 else None,
+        "renumbered": ("--model.numbering", renumbered, "--model.numberings", "8")
+        if (renumbered, model.numberings > 1) != (model.numbering, True)
+        else None,
         "structure": ("--model.structure", "1") if arranged and model.structure == 0 else None,
         "edge features": ("--model.edge_features", "true") if schema.edge_dim and not model.edge_features else None,
         "whole group" if single else "single ordering": orderings if arranged else None,
