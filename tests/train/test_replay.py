@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pggnn.baselines import rgin, rp
+from pggnn.baselines import MODELS, rgin, rp
 from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.padding import PaddedEpoch, Padding, plan_of
 from pggnn.data.batching.storage import Storage
@@ -21,7 +21,6 @@ from pggnn.ops.fused.tiles import Tiles
 from pggnn.plan import Plan, RoomyPlan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.engine.loop import Parts, Training
-from pggnn.train.engine.models import MODELS
 from pggnn.train.engine.replay import Replay, Rows
 from pggnn.train.runs.run import make_fabric
 
