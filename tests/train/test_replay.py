@@ -15,7 +15,7 @@ from pggnn.data.batching.storage import Storage
 from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
 from pggnn.data.sets.counting import Counting
-from pggnn.nn.norm import RowNorm, counting
+from pggnn.nn.norm import RowNorm, masked_rows
 from pggnn.ops import HAS_TRITON, structure
 from pggnn.ops.fused.tiles import Tiles
 from pggnn.plan import Plan, RoomyPlan
@@ -117,7 +117,7 @@ def test_norms_are_those_of_the_rows_that_count():
     x, real = torch.randn(50, 6) * 3 + 1, torch.rand(50) < 0.6
     ours, theirs = RowNorm(6), torch.nn.BatchNorm1d(6)
     for _ in range(3):
-        with counting(torch.nn.Sequential(ours), real):
+        with masked_rows(torch.nn.Sequential(ours), real):
             torch.testing.assert_close(ours(x)[real], theirs(x[real]))
     torch.testing.assert_close(ours(x), theirs(x), msg="all rows count again")
     for name, value in theirs.state_dict().items():
@@ -161,7 +161,7 @@ def assert_same(one, other):
 EVERY = [
     *({"name": name} for name in MODELS),
     {"name": "gcn", "weighting": "mean", "scores": "last"},
-    *({"name": "rp", "beside": beside} for beside in ("rows", "nothing")),
+    *({"name": "rp", "inputs": inputs} for inputs in ("rows", "nothing")),
     {"name": "sage", "replace": True},
     {"committee": 2},
     {"norm": "graph"},

@@ -50,9 +50,9 @@ class GCNOptions:
 class RPOptions:
     """Of RP."""
 
-    beside: Literal["features", "rows", "nothing"] = "features"
-    """RP: what a node reads beside its number: its features; those as rows of the adjacency matrix, whose columns
-    change places with the numbers; or nothing, as in its authors' code."""
+    inputs: Literal["features", "rows", "nothing"] = "features"
+    """RP: what a node reads in addition to its number: its features; those as rows of the adjacency matrix, whose
+    columns are permuted with the numbers; or nothing, as in its authors' code."""
     ids: int = whole(10, 1)
     """RP: how many numbers there are for nodes; in larger graphs several nodes share one."""
 

@@ -1,7 +1,7 @@
 """Layers and models."""
 
 from pggnn.nn.conv import PGConv
-from pggnn.nn.init import tally_init, torch_init
+from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import PGGNN
 from pggnn.nn.recorded import Recorded
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
@@ -14,6 +14,6 @@ __all__ = [
     "Recorded",
     "TrioConv",
     "TripletConv",
-    "tally_init",
+    "accumulate_init",
     "torch_init",
 ]

@@ -64,9 +64,9 @@ class NetworkOptions:
     numberings: int = whole(1, 1, 1000)
     """Answers are the mean over this many random numberings, of the kind that model.numbering names; 1: answers are
     made with the numbering of the data."""
-    init: Literal["glorot", "torch", "tally"] = "glorot"
+    init: Literal["glorot", "torch", "accumulate"] = "glorot"
     """How weights start. glorot: as the paper's appendix says; torch: uniform within ±1/√width, as in its authors'
-    code; tally: the same, with LSTMs that add up what they are told (pggnn.nn.tally_init)."""
+    code; accumulate: the same, with LSTMs that add up their inputs (pggnn.nn.accumulate_init)."""
 
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 from pggnn.baselines.options import MODELS
 from pggnn.data.schema import Schema
 from pggnn.nn.conv import SequenceConv
-from pggnn.nn.init import tally_init, torch_init
+from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
 from pggnn.train.config import ModelConfig
@@ -19,7 +19,7 @@ from pggnn.train.engine.memory import available
 
 ARRANGED = ("orderings", "root", "reduce")
 """Options of PG-GNN where it reads arrangements."""
-STARTS = {"torch": torch_init, "tally": tally_init}
+STARTS = {"torch": torch_init, "accumulate": accumulate_init}
 """Other starts than the layers' own, which is Glorot's."""
 
 
