@@ -162,12 +162,12 @@ def test_columns_change_places_with_the_numbers(batch):
     assert torch.equal(out.sort(1)[0], rows(place).sort(1)[0])
 
 
-@pytest.mark.parametrize("beside", ["rows", "nothing"])
-def test_how_graphs_were_numbered_leaves_no_trace(beside):
+@pytest.mark.parametrize("inputs", ["rows", "nothing"])
+def test_how_graphs_were_numbered_leaves_no_trace(inputs):
     """Equal numbers in the end, equal outputs: nothing else depends on how the nodes were numbered."""
     nodes = 8
     edge_index, order, drawn = erdos_renyi_graph(nodes, 0.5), torch.randperm(nodes), torch.randperm(nodes)
-    network = RP(nodes, 8, 1, level="node", beside=beside, samples=1).eval()
+    network = RP(nodes, 8, 1, level="node", inputs=inputs, samples=1).eval()
 
     def score(edge_index, number):
         x = torch.zeros(nodes, nodes).index_put((edge_index[0], edge_index[1]), torch.ones(()))
@@ -186,10 +186,10 @@ def test_numbers_and_rows_count_triangles_together():
     graphs = Batch.from_data_list(erdos_renyi(200, 8, 0.5))
     inputs, target = (graphs.x, Plan.build(graphs.edge_index, graphs.num_nodes), graphs.batch), graphs.y[:, None]
     errors = {}
-    for beside, layers in (("features", 1), ("rows", 1), ("nothing", 1), ("nothing", 2)):
+    for kind, layers in (("features", 1), ("rows", 1), ("nothing", 1), ("nothing", 2)):
         torch.manual_seed(0)
-        network = RP(8, 32, 1, num_layers=layers, level="node", beside=beside)
-        errors[beside, layers] = fit(network, inputs, target, 100 * layers) / float(target.var())
+        network = RP(8, 32, 1, num_layers=layers, level="node", inputs=kind)
+        errors[kind, layers] = fit(network, inputs, target, 100 * layers) / float(target.var())
     assert errors["rows", 1] < 0.3 * errors["features", 1]
     assert errors["nothing", 1] > 0.2
     assert errors["nothing", 2] < 0.05
@@ -247,8 +247,8 @@ def test_wrong_arguments_are_named():
         SAGE(5, 8, 2, edge_dim=3)
     with pytest.raises(ValueError, match="ids and samples must be at least 1, got 0 and 8"):
         RP(5, 8, 2, ids=0)
-    with pytest.raises(ValueError, match="beside must be one of 'features', 'rows', 'nothing', got 'ids'"):
-        RP(5, 8, 2, beside="ids")
+    with pytest.raises(ValueError, match="inputs must be one of 'features', 'rows', 'nothing', got 'ids'"):
+        RP(5, 8, 2, inputs="ids")
 
 
 @pytest.mark.parametrize("model", [RGIN, RP])

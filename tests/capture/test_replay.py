@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pggnn.baselines import rgin, rp
+from pggnn.baselines import MODELS, rgin, rp
 from pggnn.capture.replay import Replay, Rows
 from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.collate import Collater
@@ -16,13 +16,12 @@ from pggnn.data.batching.padding import Padding
 from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
 from pggnn.data.sets.counting import Counting
-from pggnn.nn.norm import RowNorm, counting
+from pggnn.nn.norm import RowNorm, masked_rows
 from pggnn.ops import HAS_TRITON, structure
 from pggnn.ops.fused.tiles import Tiles
 from pggnn.plan import PaddedPlan, Plan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.engine.loop import Callback, Split, Training
-from pggnn.train.engine.models import MODELS
 from pggnn.train.runs.run import make_fabric
 
 
@@ -123,7 +122,7 @@ def test_norms_are_those_of_the_rows_that_count():
     x, real = torch.randn(50, 6) * 3 + 1, torch.rand(50) < 0.6
     ours, theirs = RowNorm(6), torch.nn.BatchNorm1d(6)
     for _ in range(3):
-        with counting(torch.nn.Sequential(ours), real):
+        with masked_rows(torch.nn.Sequential(ours), real):
             torch.testing.assert_close(ours(x)[real], theirs(x[real]))
     torch.testing.assert_close(ours(x), theirs(x), msg="all rows count again")
     for name, value in theirs.state_dict().items():
@@ -170,7 +169,7 @@ def assert_same(one, other):
 EVERY = [
     *({"name": name} for name in MODELS),
     {"name": "gcn", "weighting": "mean", "scores": "last"},
-    *({"name": "rp", "beside": beside} for beside in ("rows", "nothing")),
+    *({"name": "rp", "inputs": inputs} for inputs in ("rows", "nothing")),
     {"name": "sage", "replace": True},
     {"committee": 2},
     {"norm": "graph"},

@@ -6,7 +6,7 @@ from torch_geometric.nn import global_add_pool, global_mean_pool
 from pggnn import PGGNN, Plan
 from pggnn.capture import Recorded
 from pggnn.data.sets.counting import erdos_renyi
-from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv, tally_init, torch_init
+from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv, accumulate_init, torch_init
 from pggnn.nn.readout import READOUTS
 from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph
 
@@ -237,7 +237,7 @@ def test_the_batch_vector_is_looked_at_without_a_graph_break():
     torch.testing.assert_close(compiled(*args), network(*args))
 
 
-@pytest.mark.parametrize("start", [torch_init, tally_init])
+@pytest.mark.parametrize("start", [torch_init, accumulate_init])
 def test_weights_without_a_shape_are_not_started(start):
     network = PGGNN(-1, 6, 2)
     with pytest.raises(ValueError, match=r"before their shape is known \(in_channels=-1\): call the network once"):
@@ -255,7 +255,7 @@ def test_weights_that_start_as_pytorchs():
 
 def test_weights_that_start_to_sum_up():
     """Where each step shows the same, the uppermost state grows with the steps, and lower ones do not."""
-    rnn = PGConv(1, 8).apply(tally_init).rnn
+    rnn = PGConv(1, 8).apply(accumulate_init).rnn
     lstm = torch.nn.LSTM(1, 8, 2)
     lstm.load_state_dict(rnn.state_dict())
     growth = []

@@ -3,7 +3,7 @@ import torch
 import torch_geometric.nn
 
 from pggnn.nn import readout
-from pggnn.nn.norm import GraphNorm, RowNorm, counting
+from pggnn.nn.norm import GraphNorm, RowNorm, masked_rows
 from pggnn.ops import HAS_TRITON
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -17,7 +17,7 @@ def outcome(x, real, kernel, monkeypatch):
         norm.weight.copy_(torch.linspace(-1, 2, norm.num_features))
         norm.bias.copy_(torch.linspace(3, 1, norm.num_features))
     x = x.clone().requires_grad_()
-    with counting(norm, real):
+    with masked_rows(norm, real):
         for _ in range(2):
             out = norm(x)
     d_out = torch.linspace(-2, 3, out.numel(), device=x.device).sin().to(out.dtype).view_as(out)
@@ -44,7 +44,7 @@ def test_statistics_move_as_those_of_pytorch(momentum):
     ours, theirs = RowNorm(3, momentum=momentum), torch.nn.BatchNorm1d(3, momentum=momentum)
     for _ in range(3):
         x = torch.randn(7, 3)
-        with counting(ours, torch.ones(7, dtype=torch.bool)):
+        with masked_rows(ours, torch.ones(7, dtype=torch.bool)):
             torch.testing.assert_close(ours(x), theirs(x))
     for name, buffer in theirs.named_buffers():
         torch.testing.assert_close(ours.get_buffer(name), buffer)

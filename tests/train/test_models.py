@@ -1,3 +1,4 @@
+from dataclasses import fields
 from functools import partial
 
 import pytest
@@ -5,10 +6,12 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 from torch_geometric.data import Batch, Data
 
+from pggnn.baselines import MODELS
 from pggnn.data.schema import Schema
 from pggnn.nn import ChainConv, PairConv, PGConv, TrioConv, TripletConv
-from pggnn.train.config import ModelConfig
-from pggnn.train.engine.models import MODELS, build
+from pggnn.nn.model import Network
+from pggnn.train.config import ModelConfig, NetworkOptions
+from pggnn.train.engine.models import build
 
 SCHEMA = Schema("node", "regression", features=5)
 KINDS = {"arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "trios": TrioConv, "chain": ChainConv}
@@ -33,6 +36,14 @@ def test_scores_and_weighting_are_those_that_were_asked_for(name):
         mean = build(ModelConfig(name, hidden=4, layers=2, weighting="mean"), SCHEMA)
         assert {conv.weighting for conv in mean.convs} == {"mean"}
         assert {conv.weighting for conv in every.convs} == {"symmetric"}
+
+
+def test_the_config_has_the_options_of_every_model():
+    own = [key.name for model in MODELS.values() for key in fields(model.options)]
+    every = [key.name for key in fields(ModelConfig)]
+    assert every == [*(key.name for key in fields(NetworkOptions)), *own]
+    assert len(set(every)) == len(every), "two models with the same option would share its default"
+    assert [name for name in MODELS if not issubclass(MODELS[name].load(), Network)] == []
 
 
 def test_what_a_variant_does_not_have_is_refused():

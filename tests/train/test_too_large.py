@@ -1,16 +1,18 @@
 """Options that ask for more than there is are refused before anything is made."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import get_type_hints
 
 import pytest
 import torch
 
+from pggnn.baselines import MODELS
 from pggnn.cli import main
 from pggnn.data.schema import Schema
-from pggnn.train.config import LEAST, Config, DataConfig, ModelConfig
+from pggnn.train.config import Config, DataConfig, ModelConfig
 from pggnn.train.engine import models
-from pggnn.train.engine.models import COPIES, MODELS, build, count_weights
+from pggnn.train.engine.models import COPIES, build, count_weights
 
 SCHEMA = Schema("graph", "classification", classes=("a", "b", "c"), features=5, edge_features=2)
 ER = ["--data.name", "ER", "--data.options", "{seed: 0, graphs: 24}", "--run.device", "cpu"]
@@ -50,7 +52,15 @@ def test_training_takes_four_times_what_answering_does(monkeypatch):
     assert 0 < weights < math.inf
 
 
-@pytest.mark.parametrize("key", LEAST)
+WHOLE = [
+    f"{part.name}.{key.name}"
+    for part in fields(Config)
+    for key in fields(get_type_hints(Config)[part.name])
+    if "least" in key.metadata
+]
+
+
+@pytest.mark.parametrize("key", WHOLE)
 def test_whole_numbers_that_no_machine_counts_to(key):
     part, _, name = key.partition(".")
     config = Config(DataConfig("ER"))

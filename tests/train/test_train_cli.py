@@ -7,10 +7,10 @@ import sys
 import pytest
 import torch
 
+from pggnn.baselines import MODELS
 from pggnn.cli import main
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.engine.log import read
-from pggnn.train.engine.models import MODELS
 from pggnn.train.options import load
 from pggnn.train.runs import progress
 from pggnn.train.runs.predict import Trained, evaluate

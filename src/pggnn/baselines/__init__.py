@@ -1,10 +1,23 @@
 """The models PG-GNN is compared with, under its own interface and in its own frame."""
 
-from pggnn.baselines.gcn import GCN
-from pggnn.baselines.gin import GIN
-from pggnn.baselines.lrp import LRP
-from pggnn.baselines.rgin import RGIN
-from pggnn.baselines.rp import RP
-from pggnn.baselines.sage import SAGE
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["GCN", "GIN", "LRP", "RGIN", "RP", "SAGE"]
+from pggnn.baselines.options import MODELS
+
+if TYPE_CHECKING:
+    from pggnn.baselines.gcn import GCN
+    from pggnn.baselines.gin import GIN
+    from pggnn.baselines.lrp import LRP
+    from pggnn.baselines.rgin import RGIN
+    from pggnn.baselines.rp import RP
+    from pggnn.baselines.sage import SAGE
+
+__all__ = ["GCN", "GIN", "LRP", "MODELS", "RGIN", "RP", "SAGE"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports PyTorch only with the first class that needs it, so that the command line answers at once."""
+    for model in MODELS.values():
+        if model.path.startswith(f"{__name__}.") and model.path.endswith(f".{name}"):
+            return model.load()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

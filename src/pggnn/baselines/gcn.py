@@ -8,12 +8,12 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import OptTensor
 
+from pggnn.baselines.baseline import Baseline
 from pggnn.baselines.messages import Messages, edges
-from pggnn.baselines.rival import Rival
 from pggnn.plan import Plan
 
 
-class GCN(Rival):
+class GCN(Baseline):
     """PyG's ``GCNConv``: neighbours and the node itself, weighted by the roots of their degrees.
 
     The layer is the original; batch normalisation and the scores from every layer are the frame of this comparison,
@@ -22,7 +22,7 @@ class GCN(Rival):
 
     Args:
         weighting: ``"symmetric"`` as in its paper, or ``"mean"``.
-        **kwargs: As in :class:`~pggnn.baselines.rival.Rival`.
+        **kwargs: As in :class:`~pggnn.baselines.baseline.Baseline`.
     """
 
     def __init__(self, *args: Any, weighting: str = "symmetric", **kwargs: Any) -> None:

@@ -3,18 +3,18 @@
 import torch
 from torch_geometric.nn import GINConv, GINEConv
 
+from pggnn.baselines.baseline import Baseline
 from pggnn.baselines.messages import Messages
-from pggnn.baselines.rival import Rival
 from pggnn.nn.norm import RowNorm
 
 
-class GIN(Rival):
+class GIN(Baseline):
     """GIN-0: sums of neighbours through an MLP of two layers, batch-normalised inside and outside, ε fixed at 0.
 
     As in its authors' code, down to the scores from every layer. With ``edge_dim`` the messages are those of GINE
     (Hu et al., 2020), which the paper does not run.
 
-    Args: see :class:`~pggnn.baselines.rival.Rival`.
+    Args: see :class:`~pggnn.baselines.baseline.Baseline`.
     """
 
     reads_edges = True

@@ -8,7 +8,7 @@ from torch.nn.functional import pad
 from torch_geometric.nn import MLP
 from torch_geometric.typing import OptTensor
 
-from pggnn.baselines.rival import Rival
+from pggnn.baselines.baseline import Baseline
 from pggnn.plan import Plan
 
 WIDTH = 3
@@ -19,7 +19,7 @@ MOST_SEQUENCES = 2**22
 """Sequences of a batch: a layer with 64 channels keeps 1 GiB of them for its gradient in float32."""
 
 
-class LRP(Rival):
+class LRP(Baseline):
     """Deep LRP-1-3: each layer reads a node with every ordered choice of 3 neighbours, and which of the 4 are adjacent.
 
     The layer is that of its authors' code for counting substructures: ReLU of a linear map of the 4 × 4 tensor (nodes
@@ -32,7 +32,7 @@ class LRP(Rival):
     edge has the feature 1, in each layer; its paper's bond types are left out. Weights start as PyTorch's linear maps
     do rather than normally distributed. Duplicate edges are one neighbour and self-loops none.
 
-    Args: see :class:`~pggnn.baselines.rival.Rival`.
+    Args: see :class:`~pggnn.baselines.baseline.Baseline`.
     """
 
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:

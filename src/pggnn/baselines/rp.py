@@ -10,20 +10,20 @@ from pggnn.baselines.gin import GIN
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.plan import Plan
 
-BESIDE = ("features", "rows", "nothing")
-"""What can stand beside a node's number."""
+INPUTS = ("features", "rows", "nothing")
+"""What a node can read in addition to its number."""
 
 
 class RP(GIN):
-    """RP-GIN: GIN whose nodes are told their numbers, and the mean of its scores over ways to number the nodes.
+    """RP-GIN: GIN whose nodes read their numbers, and the mean of its scores over ways to number the nodes.
 
     The mean over all permutations of a graph's nodes is sampled: training sees one fresh permutation of each graph in a
     step (π-SGD, as in its paper), evaluation the mean of ``samples``. Numbers are one-hot in ``ids`` places and then
-    begin anew, so that in larger graphs several nodes share one.
+    start again, so that in larger graphs several nodes share one.
 
     A permutation is one of the whole graph, so features that depend on the numbering must follow it, or the numbers say
     nothing about them. Rows of the adjacency matrix do: its authors' code, which is for graphs without features, leaves
-    them out (``"nothing"``), and GIN's first sum over neighbours makes them anew from the numbers, as far as those
+    them out (``"nothing"``), and GIN's first sum over neighbours recovers them from the numbers, as far as those
     differ. With ``"rows"`` their columns are permuted along, which keeps nodes apart that share a number.
 
     Otherwise than in its paper, the GIN is that of this comparison (:class:`~pggnn.baselines.GIN`), and nodes have
@@ -31,8 +31,8 @@ class RP(GIN):
 
     Args:
         in_channels: Size of each node's own features.
-        beside: What a node reads beside its number: ``"features"``, which do not depend on how nodes are numbered;
-            ``"rows"``, features that are rows of the adjacency matrix; or ``"nothing"``.
+        inputs: What a node reads in addition to its number: ``"features"``, which do not depend on how nodes are
+            numbered; ``"rows"``, features that are rows of the adjacency matrix; or ``"nothing"``.
         ids: Size of the one-hot numbers.
         samples: Permutations in evaluation.
         **kwargs: As in :class:`~pggnn.baselines.GIN`.
@@ -44,18 +44,18 @@ class RP(GIN):
         hidden_channels: int,
         out_channels: int,
         *args: Any,
-        beside: str = "features",
+        inputs: str = "features",
         ids: int = 10,
         samples: int = 8,
         **kwargs: Any,
     ) -> None:
         if ids < 1 or samples < 1:
             raise ValueError(f"ids and samples must be at least 1, got {ids} and {samples}")
-        if beside not in BESIDE:
-            raise ValueError(f"beside must be one of {', '.join(map(repr, BESIDE))}, got {beside!r}")
-        own = 0 if beside == "nothing" else in_channels
+        if inputs not in INPUTS:
+            raise ValueError(f"inputs must be one of {', '.join(map(repr, INPUTS))}, got {inputs!r}")
+        own = 0 if inputs == "nothing" else in_channels
         super().__init__(own + ids, hidden_channels, out_channels, *args, **kwargs)
-        self.beside, self.ids, self.samples = beside, ids, samples
+        self.inputs, self.ids, self.samples = inputs, ids, samples
 
     def score(self, x: Tensor, plan: Plan, batch: OptTensor, *args: Any) -> Tensor:
         """The mean of the scores over permutations."""
@@ -63,8 +63,8 @@ class RP(GIN):
         places, scores = torch.arange(self.ids, device=x.device), []
         for _ in range(1 if self.training else self.samples):
             number = permute(graph)
-            told = [((number % self.ids).unsqueeze(-1) == places).to(x.dtype)]
-            if self.beside != "nothing":
-                told.insert(0, permute_columns(x, graph, number) if self.beside == "rows" else x)
-            scores.append(super().score(torch.cat(told, dim=-1), plan, batch, *args))
+            read = [((number % self.ids).unsqueeze(-1) == places).to(x.dtype)]
+            if self.inputs != "nothing":
+                read.insert(0, permute_columns(x, graph, number) if self.inputs == "rows" else x)
+            scores.append(super().score(torch.cat(read, dim=-1), plan, batch, *args))
         return torch.stack(scores).mean(0)

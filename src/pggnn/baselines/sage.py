@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import OptTensor
 
-from pggnn.baselines.rival import Rival
+from pggnn.baselines.baseline import Baseline
 from pggnn.cells import Recurrence
 from pggnn.ops import group_recurrence
 from pggnn.orderings import Reading
@@ -17,7 +17,7 @@ SAMPLE = 5
 
 
 class SampledLSTM(torch.nn.Module):
-    r"""An LSTM over at most ``sample`` neighbours, drawn and ordered afresh in every call, beside the node itself:
+    r"""An LSTM over at most ``sample`` neighbours, drawn in random order in every call, and the node itself:
 
     .. math::
         \mathbf{x}^{\prime}_v = \mathbf{W} \left[\mathbf{x}_v \,\Vert\,
@@ -46,7 +46,7 @@ class SampledLSTM(torch.nn.Module):
         return self.linear(torch.cat([x, read], dim=-1))
 
 
-class SAGE(Rival):
+class SAGE(Baseline):
     """GraphSAGE-LSTM: five neighbours of each node in each of its layers, fresh in training and in evaluation.
 
     As in its paper (Algorithm 1), own vector and aggregated vector are concatenated before the linear map, neighbours
@@ -58,7 +58,7 @@ class SAGE(Rival):
     Args:
         replace: Whether neighbours are drawn with replacement, as by its authors: always five, so that a node does not
             see how many it has, and may miss some even if it has fewer.
-        **kwargs: As in :class:`~pggnn.baselines.rival.Rival`.
+        **kwargs: As in :class:`~pggnn.baselines.baseline.Baseline`.
     """
 
     def __init__(self, *args: Any, replace: bool = False, **kwargs: Any) -> None:

@@ -46,8 +46,8 @@ def add_command(commands: Any) -> None:
     network.add_argument("--rnn-layers", type=int, default=2, help="stacked layers of an RNN (default: %(default)s)")
     network.add_argument("--cell", choices=("lstm", "gru", "srn"), default="lstm", help="(default: %(default)s)")
     network.add_argument(
-        "--init", choices=("tally", "torch", "glorot"), default="tally",
-        help="how the weights start: tally makes the RNN sum up what it is told (default: %(default)s)",
+        "--init", choices=("accumulate", "torch", "glorot"), default="accumulate",
+        help="how the weights start: accumulate makes the RNN add up its inputs (default: %(default)s)",
     )  # fmt: skip
     network.add_argument(
         "--numberings", type=int, default=32, metavar="M",

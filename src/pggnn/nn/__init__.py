@@ -1,7 +1,7 @@
 """Layers and models."""
 
 from pggnn.nn.conv import PGConv
-from pggnn.nn.init import tally_init, torch_init
+from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import PGGNN
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 
@@ -12,6 +12,6 @@ __all__ = [
     "PairConv",
     "TrioConv",
     "TripletConv",
-    "tally_init",
+    "accumulate_init",
     "torch_init",
 ]

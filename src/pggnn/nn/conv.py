@@ -264,11 +264,11 @@ class PGConv(SequenceConv):
         backend: ``"auto"``, ``"triton"``, ``"packed"`` or ``"reference"``, see :func:`pggnn.ops.group_recurrence`.
         workspace: Bytes that a call may use for intermediate states, see :func:`pggnn.ops.group_recurrence`.
         flow: ``"source_to_target"`` (the sources of incoming edges are the neighbours) or ``"target_to_source"``.
-        structure: Tell the RNN, at each step, which of so many neighbours read before this one are adjacent to it, in
-            as many bits that enter the gates (``lin_structure``): 1 for pairs of neighbours (triangles), 2 for triples
-            (4-cliques), up to 32. Raw adjacency, no node identities; see :mod:`pggnn.ops.structure`.
-        numberings: Take the mean over so many fresh random numberings, in training and evaluation alike: so many times
-            the work, and that part of the variance that the numbering makes.
+        structure: Number of bits that tell the RNN, at each step, which of the neighbours read just before this one
+            are adjacent to it. They enter the gates (``lin_structure``): 1 for pairs of neighbours (triangles), 2 for
+            triples (4-cliques), up to 32. Raw adjacency, no node identities; see :mod:`pggnn.ops.structure`.
+        numberings: Take the mean over this many random numberings K, in training and evaluation alike: K times the
+            work, and 1/K of the variance that the numbering causes.
         reduce: ``"sum"`` over the arrangements, as above, or ``"mean"``: what a node gives then does not grow with its
             degree, but does not count either.
         group: In which orders: ``"pairs"``, 𝔊 of Eq. 2; ``"dihedral"``, the rotations of the neighbours in their

@@ -1,4 +1,4 @@
-"""Other starts for the weights than Glorot's."""
+"""Initialisations other than Glorot's."""
 
 from math import sqrt
 
@@ -10,7 +10,7 @@ from pggnn.cells import Recurrence
 
 
 def torch_init(module: torch.nn.Module) -> None:
-    """Starts recurrent and linear weights and biases as PyTorch starts its own: uniform within ±1/√width, which is the
+    """Initialises recurrent and linear weights and biases as PyTorch does: uniform within ±1/√width, which is the
     hidden size of an RNN, or the input size of a linear map. For ``network.apply(torch_init)``.
 
     The paper's appendix says Glorot, which is what layers here start with; its authors' code leaves the weights as
@@ -27,12 +27,12 @@ def torch_init(module: torch.nn.Module) -> None:
             torch.nn.init.uniform_(parameter, -bound, bound)
 
 
-def tally_init(module: torch.nn.Module) -> None:
-    """Starts as :func:`torch_init`, but for the LSTMs' gates: the uppermost layer of each keeps what it has and adds a
-    little of what it is told at each step, the layers below forget soon. For ``network.apply(tally_init)``.
+def accumulate_init(module: torch.nn.Module) -> None:
+    """Initialises as :func:`torch_init`, except for the gates of LSTMs: the last layer of each keeps its state and
+    adds a little of its input at each step, the layers below forget quickly. For ``network.apply(accumulate_init)``.
 
-    What a sequence shows from step to step is then summed up over all of it, and not lost but for its end: with small
-    weights, the sum over the arrangements is close to a count of what consecutive neighbours show.
+    The last state is then a sum over all steps of a sequence, and not only what its end shows: with small weights, the
+    sum over the arrangements is close to a count of what consecutive neighbours show.
     """
     torch_init(module)
     if isinstance(module, Recurrence) and module.cell == "lstm":

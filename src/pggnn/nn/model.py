@@ -1,4 +1,4 @@
-"""``PGGNN``: the paper's network for node-level and graph-level tasks, and the frame it shares with its rivals."""
+"""``PGGNN``: the paper's network for node-level and graph-level tasks, and the frame it shares with the baselines."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
@@ -13,7 +13,7 @@ from torch_geometric.typing import OptTensor
 from pggnn.cells import is_integer
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
-from pggnn.nn.norm import GraphNorm, RowNorm, counting
+from pggnn.nn.norm import GraphNorm, RowNorm, masked_rows
 from pggnn.nn.readout import READOUTS, SIDE_BY_SIDE, check_batch, check_graphs, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.ops.operator import without_autocast
@@ -143,7 +143,7 @@ class Network(torch.nn.Module):
     ) -> Tensor:
         """The scores in one numbering; arguments as in :meth:`forward`."""
         states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
-        with counting(self, real):
+        with masked_rows(self, real):
             for conv, norm in zip(self.convs, self.norms, strict=True):
                 states.append(norm(conv(states[-1], plan, edge_attr), *graphs).relu())
         with without_autocast(x):  # scores are differences of large sums, which 16 bits have too few digits for

@@ -8,7 +8,7 @@ import torch_geometric.nn.norm
 from torch import Tensor
 from torch_geometric.typing import OptTensor
 
-from pggnn.nn.readout import hand_out, read_out
+from pggnn.nn.readout import read_out, unpool
 from pggnn.ops import HAS_TRITON
 
 
@@ -19,7 +19,7 @@ class RowNorm(torch.nn.BatchNorm1d):
     """
 
     real: OptTensor = None
-    """``[N]`` which rows count in training, see :func:`counting`; None for all. All are normalised."""
+    """``[N]`` which rows count in training, see :func:`masked_rows`; None for all. All are normalised."""
     total: Callable[[Tensor], Tensor] | None = None
     """Adds up what each of several processes has; None where there is one."""
 
@@ -70,7 +70,7 @@ class GraphNorm(torch_geometric.nn.norm.GraphNorm):
         """Normalises ``x`` over the nodes of each graph."""
 
         def mean(values: Tensor) -> Tensor:
-            return hand_out(read_out(values, batch, batch_size, "mean"), batch)
+            return unpool(read_out(values, batch, batch_size, "mean"), batch)
 
         wide = x.float() if x.dtype in (torch.half, torch.bfloat16) else x
         centred = wide - mean(wide) * self.mean_scale
@@ -79,8 +79,8 @@ class GraphNorm(torch_geometric.nn.norm.GraphNorm):
 
 
 @contextmanager
-def counting(module: torch.nn.Module, real: OptTensor) -> Iterator[None]:
-    """While it lasts, only the ``real`` rows count for the :class:`RowNorm` in the module, however deep."""
+def masked_rows(module: torch.nn.Module, real: OptTensor) -> Iterator[None]:
+    """Inside this context, every :class:`RowNorm` of the module takes its statistics from the ``real`` rows only."""
     if real is None:
         yield
         return

@@ -43,8 +43,8 @@ def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Ten
     return torch.cat(pooled, dim=1).to(x.dtype)
 
 
-def hand_out(pooled: Tensor, batch: OptTensor) -> Tensor:
-    """For each node its graph's row, or the one that there is; gradients are repeatable at no cost as well."""
+def unpool(pooled: Tensor, batch: OptTensor) -> Tensor:
+    """The row of each node's graph; gradients are repeatable on a GPU at no cost as well."""
     if batch is None:
         return pooled
     if not _has_kernel(pooled):

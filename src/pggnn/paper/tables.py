@@ -52,7 +52,7 @@ COUNTING_GCN = ("--model.name", "gcn", "--model.init", "glorot", "--model.layers
 COUNTING_LRP = ("--model.name", "lrp", "--run.deterministic", "false")
 """Sums that are repeatable bit for bit sort all sequences in every layer of a GPU's step."""
 COUNTING_SAGE = ("--model.name", "sage", "--model.layers", "2", *COUNTING_RIVAL[:4])
-COUNTING_RP = ("--model.name", "rp", "--optim.lr", "0.01", "--model.beside")
+COUNTING_RP = ("--model.name", "rp", "--optim.lr", "0.01", "--model.inputs")
 MEAN, LAST = ("--model.weighting", "mean"), ("--model.scores", "last")
 GIN = ("--model.name", "gin")
 ZINC_GIN = (*GIN, "--model.numbering", "given", "--model.numberings", "1")

@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from pggnn.baselines.options import MODELS
 from pggnn.data.catalogue import lookup
 from pggnn.data.schema import Schema
 from pggnn.train import packed
@@ -22,8 +23,6 @@ from pggnn.train.options import load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, is_run, missing
 from pggnn.train.runs.protocol import RunSummary, Trial
-
-MODELS = {"pggnn": "PG-GNN", "gin": "GIN", "gcn": "GCN", "sage": "SAGE", "rgin": "rGIN", "rp": "RP", "lrp": "LRP"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Run:
     @property
     def model(self) -> str:
         """The network, as the paper writes it."""
-        return MODELS[self.config.model.name]
+        return MODELS[self.config.model.name].label
 
     @property
     def orderings(self) -> str:

@@ -1,16 +1,21 @@
 """What a run consists of, as frozen dataclasses: the keys of a YAML file and the options of ``pggnn train``."""
 
-import math
 import re
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
+from pggnn.baselines.options import MODELS
 from pggnn.files import write_text
+from pggnn.ranges import FACTOR, LIMIT, NOT_NEGATIVE, PART, POSITIVE, check_ranges, real, whole
 
-Choice = Literal["group", "single", "random"]
+if TYPE_CHECKING:
+    from pggnn.baselines.options import GCNOptions, PGGNNOptions, RPOptions, SAGEOptions
+
+    Name = str
+else:
+    Name = Literal[tuple(MODELS)]
 
 
 @dataclass(frozen=True)
@@ -23,26 +28,26 @@ class DataConfig:
     """Folder of the data sets; by default PGGNN_DATA, else data/."""
     options: dict[str, Any] = field(default_factory=dict)
     """Further arguments of the data set's class, such as {task: cliques} for counting."""
-    walks: int = 0
+    walks: int = whole(0, 0, 1000)
     """Number of extra features of a node: how often random walks of 1, 2, … steps return to it, which reveals rings."""
-    workers: int = 0
+    workers: int = whole(0, 0, 1000)
     """Processes that assemble batches ahead, on the CPU; 0 assembles them in place, on the GPU where there is one."""
 
 
 @dataclass(frozen=True)
-class ModelConfig:
-    """The network."""
+class NetworkOptions:
+    """What all networks have."""
 
-    name: Literal["pggnn", "gin", "gcn", "sage", "rgin", "rp", "lrp"] = "pggnn"
+    name: Name = "pggnn"
     """Which network: the paper's (pggnn), or one that it is compared with."""
-    hidden: int = 64
+    hidden: int = whole(64, 1)
     """Width of the hidden layers."""
-    layers: int = 4
+    layers: int = whole(4, 1)
     """Aggregations. The paper counts the input too: its 5 layers are 4 here."""
     readout: Literal["sum", "mean", "both", "log"] = "sum"
     """How the nodes of a graph become one vector: their sum, their mean, both side by side, or both with the sum on a
     logarithmic scale."""
-    dropout: float = 0.0
+    dropout: float = real(0.0, PART)
     """Dropout on the scores of each layer."""
     norm: Literal["batch", "graph"] = "batch"
     """Normalisation after each aggregation: over the nodes of a batch, or over those of each graph (GraphNorm)."""
@@ -50,51 +55,35 @@ class ModelConfig:
     """Which layers contribute to the answer: all, including the input, or only the last."""
     edge_features: bool = False
     """Whether the network reads the edges' features."""
-    committee: int = 1
+    committee: int = whole(1, 1)
     """Number of networks, each trained by itself from its own start, whose answers are averaged."""
     numbering: Literal["given", "random", "labels", "both"] = "given"
     """What is renumbered at random in each training step. given: nothing; random: each node's neighbours, whose order
     matters to PG-GNN alone; labels: the nodes of each graph, for features that are rows of the adjacency matrix; both:
     both."""
-    numberings: int = 1
+    numberings: int = whole(1, 1, 1000)
     """Answers are the mean over this many random numberings, of the kind that model.numbering names; 1: answers are
     made with the numbering of the data."""
-    init: Literal["glorot", "torch", "tally"] = "glorot"
+    init: Literal["glorot", "torch", "accumulate"] = "glorot"
     """How weights start. glorot: as the paper's appendix says; torch: uniform within ±1/√width, as in its authors'
-    code; tally: the same, with LSTMs that add up what they are told (pggnn.nn.tally_init)."""
-    aggregation: Literal["arrangements", "pairs", "triplets", "trios", "chain"] = "arrangements"
-    """PG-GNN: what its RNN reads. arrangements: all neighbours, in the group's orders. The paper's variants: pairs:
-    ordered pairs of neighbours; triplets: pairs followed by the centre; chain: the arrangements as one long sequence.
-    trios: every ordered three of them."""
-    orderings: Choice | int = "group"
-    """PG-GNN: the orders in which neighbours are read: the whole group, a single one, K of the group (an integer), or a
-    random one."""
-    cell: Literal["lstm", "gru", "srn"] = "lstm"
-    """PG-GNN: the recurrent cell."""
-    rnn_layers: int = 2
-    """PG-GNN: stacked layers of each RNN."""
-    root: Literal["merged", "linear"] = "merged"
-    """PG-GNN: the centre stands at both ends of each sequence, or is added by a linear map (Eq. 3)."""
-    max_degree: int | None = None
-    """PG-GNN: most neighbours to read of a node."""
-    structure: int = 0
-    """PG-GNN: number of bits that tell the RNN, at each neighbour, which of those read just before it are adjacent to
-    it."""
-    reduce: Literal["sum", "mean"] = "sum"
-    """PG-GNN: the sum over the arrangements of a node's neighbours, or their mean."""
-    weighting: Literal["symmetric", "mean"] = "symmetric"
-    """GCN: neighbours are weighted by the roots of degrees, as in its paper, or equally, as in Kipf's later code."""
-    beside: Literal["features", "rows", "nothing"] = "features"
-    """RP: what a node reads beside its number: its features; those as rows of the adjacency matrix, whose columns
-    change places with the numbers; or nothing, as in its authors' code."""
-    ids: int = 10
-    """RP: how many numbers there are for nodes; in larger graphs several nodes share one."""
-    replace: bool = False
-    """GraphSAGE: draws neighbours with replacement, as its authors do; by default each at most once."""
+    code; accumulate: the same, with LSTMs that add up their inputs (pggnn.nn.accumulate_init)."""
+
+
+if TYPE_CHECKING:
+
+    class _Options(SAGEOptions, RPOptions, GCNOptions, PGGNNOptions, NetworkOptions): ...
+else:
+    _OWN = dict.fromkeys(model.options for model in MODELS.values())
+    _Options = type("_Options", (*reversed(_OWN), NetworkOptions), {})
+
+
+@dataclass(frozen=True)
+class ModelConfig(_Options):
+    """The network."""
 
     @property
     def reads(self) -> str:
-        """What PG-GNN's RNN reads, in a word: its orderings, or the variant; nothing for rivals."""
+        """What PG-GNN's RNN reads, in a word: its orderings, or the variant; nothing for baselines."""
         if self.name != "pggnn":
             return ""
         return str(self.orderings) if self.aggregation == "arrangements" else self.aggregation
@@ -104,33 +93,33 @@ class ModelConfig:
 class OptimConfig:
     """How the weights are found: Adam, and when it slows down and stops."""
 
-    batch_size: int = 32
+    batch_size: int = whole(32, 1)
     """Graphs in a batch."""
     sampling: Literal["shuffle", "draws"] = "shuffle"
     """Each graph once in an epoch; or each batch drawn afresh from all graphs, as the paper's authors do."""
-    steps: int | None = None
+    steps: int | None = whole(None, 1, 10**6)
     """Batches in an epoch of draws; by default as many as a shuffled epoch has."""
-    epochs: int = 100
+    epochs: int = whole(100, 1)
     """Largest number of epochs."""
-    lr: float = 1e-3
+    lr: float = real(1e-3, POSITIVE)
     """Learning rate at the start."""
     schedule: Literal["plateau", "step", "cosine", "constant"] = "plateau"
     """How the learning rate falls: when validation stops improving; in steps; along a cosine; never."""
-    warmup: int = 0
+    warmup: int = whole(0, 0)
     """Epochs in which the learning rate first rises evenly to optim.lr."""
-    factor: float = 0.5
+    factor: float = real(0.5, FACTOR)
     """What the learning rate is multiplied by, on a plateau or at a step."""
-    patience: int = 20
+    patience: int = whole(20, 0)
     """Epochs without improvement that make a plateau."""
-    every: int = 50
+    every: int = whole(50, 1)
     """Epochs between steps."""
-    min_lr: float = 0.0
+    min_lr: float = real(0.0, NOT_NEGATIVE)
     """Training stops when the learning rate falls below this; a cosine ends here."""
-    weight_decay: float = 0.0
+    weight_decay: float = real(0.0, NOT_NEGATIVE)
     """Weight decay of Adam (decoupled, as in AdamW)."""
-    clip: float | None = None
+    clip: float | None = real(None, POSITIVE)
     """Largest norm of the gradient; it is clipped above."""
-    average: float = 0.0
+    average: float = real(0.0, PART)
     """Validates, tests and answers with a moving average of the weights, of which each epoch keeps this part, such as
     0.9, and less in the first epochs; 0: no average."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
@@ -145,7 +134,7 @@ class ProtocolConfig:
     """The data set's own splits; a random one (80/10/10); the paper's cross-validation, which tests in every epoch and
     reports the best; or nested cross-validation, where part of the training graphs chooses the epoch. By default the
     data set's own splits where it has them, else a random one."""
-    folds: int = 10
+    folds: int = whole(10, 2, 10**4)
     """Folds of a cross-validation."""
     only: tuple[int, ...] = ()
     """Train only these folds, counted from 0, such as [0,1]; by default all."""
@@ -169,42 +158,12 @@ class RunConfig:
     """The same run twice gives the same numbers."""
     record: bool = True
     """On a GPU: play training steps from a recording (a CUDA graph) where batches can be padded to one shape."""
-    jobs: int = 0
+    jobs: int = whole(0, 0)
     """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on each GPU."""
-    threads: int = 0
+    threads: int = whole(0, 0, 1000)
     """Threads of each training on the CPU; 0 to share the cores between those that run at once."""
     tensorboard: bool = True
     """Whether to write TensorBoard's files beside the log."""
-
-
-LEAST = {
-    "data.walks": 0, "data.workers": 0, "model.hidden": 1, "model.layers": 1, "model.committee": 1,
-    "model.orderings": 1, "model.rnn_layers": 1, "model.max_degree": 1, "model.structure": 0, "model.numberings": 1,
-    "model.ids": 1, "optim.batch_size": 1, "optim.steps": 1,
-    "optim.epochs": 1, "optim.patience": 0, "optim.every": 1, "optim.warmup": 0, "protocol.folds": 2, "run.jobs": 0,
-    "run.threads": 0,
-}  # fmt: skip
-"""Smallest value of each whole number."""
-LIMIT = 2**31
-MOST = {
-    "data.walks": 1000, "data.workers": 1000, "model.numberings": 1000, "optim.steps": 10**6,
-    "protocol.folds": 10**4, "run.threads": 1000,
-}  # fmt: skip
-"""Largest value of those that memory or the system would not stand; of the others it is below :data:`LIMIT`."""
-Range = tuple[str, Callable[[float], bool]]
-POSITIVE: Range = "positive", lambda value: 0 < value < math.inf
-NOT_NEGATIVE: Range = "0 or more", lambda value: 0 <= value < math.inf
-PART: Range = "from 0 to below 1", lambda value: 0 <= value < 1
-RANGES: dict[str, Range] = {
-    "model.dropout": PART,
-    "optim.lr": POSITIVE,
-    "optim.factor": ("above 0 and at most 1", lambda value: 0 < value <= 1),
-    "optim.min_lr": NOT_NEGATIVE,
-    "optim.weight_decay": NOT_NEGATIVE,
-    "optim.clip": POSITIVE,
-    "optim.average": PART,
-}
-"""What other numbers must be, in words and as a check."""
 
 
 @dataclass(frozen=True)
@@ -219,19 +178,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for part in fields(self):
-            for key in fields(getattr(self, part.name)):
-                name, value = f"{part.name}.{key.name}", getattr(getattr(self, part.name), key.name)
-                if value is None and key.default is not None:
-                    raise ValueError(f"{name} must have a value, or be left out")
-                least = LEAST.get(name)
-                if least is not None and isinstance(value, int) and value < least:
-                    raise ValueError(f"{name} must be {least} or more, got {value}")
-                most = MOST.get(name, LIMIT - 1)
-                if least is not None and isinstance(value, int) and value > most:
-                    raise ValueError(f"{name} must be {most} or less, got {value}")
-                expected, holds = RANGES.get(name, ("", None))
-                if holds is not None and value is not None and not holds(value):
-                    raise ValueError(f"{name} must be {expected}, got {value}")
+            check_ranges(getattr(self, part.name), part.name)
         seeds = self.protocol.seeds
         if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2 * LIMIT:
             raise ValueError(

@@ -1,33 +1,25 @@
 """Networks from their config and the schema of the data."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE
+from pggnn.baselines.options import MODELS
 from pggnn.data.schema import Schema
 from pggnn.nn.conv import SequenceConv
-from pggnn.nn.init import tally_init, torch_init
-from pggnn.nn.model import PGGNN, Network
+from pggnn.nn.init import accumulate_init, torch_init
+from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
 from pggnn.train.config import ModelConfig
 from pggnn.train.engine.memory import available
 
-MODELS: dict[str, Callable[..., Network]] = {
-    "pggnn": PGGNN, "gin": GIN, "gcn": GCN, "sage": SAGE, "rgin": RGIN, "rp": RP, "lrp": LRP,
-}  # fmt: skip
-OWN = {
-    "pggnn": ["aggregation", "cell", "rnn_layers", "max_degree", "structure"],
-    "gcn": ["weighting"], "rp": ["beside", "ids"], "sage": ["replace"],
-}  # fmt: skip
-"""Options of the config that only this network has, by their names there and here."""
 ARRANGED = ("orderings", "root", "reduce")
 """Options of PG-GNN where it reads arrangements."""
-STARTS = {"torch": torch_init, "tally": tally_init}
+STARTS = {"torch": torch_init, "accumulate": accumulate_init}
 """Other starts than the layers' own, which is Glorot's."""
 
 
@@ -99,19 +91,16 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
     """One network as the config describes it, whatever the committee."""
     if config.edge_features and not schema.edge_dim:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
-    names = OWN.get(config.name, [])
-    if config.name == "pggnn":
-        if config.aggregation == "arrangements":
-            names = [*names, *ARRANGED]
-        else:
-            for name in ARRANGED:
-                if getattr(config, name) != getattr(ModelConfig, name):
-                    raise ValueError(
-                        f"model.aggregation {config.aggregation} has no choice of {name}, got "
-                        f"{getattr(config, name)!r}; leave it out, or choose arrangements"
-                    )
-    own: dict[str, Any] = {name: getattr(config, name) for name in names}
-    network = MODELS[config.name](
+    model = MODELS[config.name]
+    own: dict[str, Any] = {key.name: getattr(config, key.name) for key in fields(model.options)}
+    if config.name == "pggnn" and config.aggregation != "arrangements":
+        for name in ARRANGED:
+            if (given := own.pop(name)) != getattr(ModelConfig, name):
+                raise ValueError(
+                    f"model.aggregation {config.aggregation} has no choice of {name}, got {given!r}; "
+                    "leave it out, or choose arrangements"
+                )
+    network: Network = model.load()(
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
         edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, norm=config.norm,

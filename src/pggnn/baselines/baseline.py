@@ -1,4 +1,4 @@
-"""What the rivals have in common: the frame, and one kind of layer in it."""
+"""What the baselines have in common: the frame, and one kind of layer in it."""
 
 from abc import abstractmethod
 
@@ -7,7 +7,7 @@ import torch
 from pggnn.nn.model import Level, Network, Norm, Numbering, Readout, Scores
 
 
-class Rival(Network):
+class Baseline(Network):
     """A network of equal layers, :meth:`layer`, in the frame of :class:`~pggnn.PGGNN`.
 
     Args:
@@ -15,7 +15,7 @@ class Rival(Network):
             in :class:`~pggnn.PGGNN`.
         numbering, numberings: As in :class:`~pggnn.PGGNN`, but the order of neighbours does not matter here:
             ``"random"`` is the same as ``"given"``, and ``"both"`` as ``"labels"``.
-        edge_dim: Size of the edge features; None to leave them out, as most rivals must.
+        edge_dim: Size of the edge features; None to leave them out, as most baselines must.
     """
 
     reads_edges = False

@@ -1,0 +1,94 @@
+"""The networks by name: their labels, their classes, and the options that only they have. Imports no PyTorch."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+from pggnn.ranges import whole
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Of a network that has no options of its own."""
+
+
+@dataclass(frozen=True)
+class PGGNNOptions:
+    """Of PG-GNN."""
+
+    aggregation: Literal["arrangements", "pairs", "triplets", "trios", "chain"] = "arrangements"
+    """PG-GNN: what its RNN reads. arrangements: all neighbours, in the group's orders. The paper's variants: pairs:
+    ordered pairs of neighbours; triplets: pairs followed by the centre; chain: the arrangements as one long sequence.
+    trios: every ordered three of them."""
+    orderings: Literal["group", "single", "random"] | int = whole("group", 1)
+    """PG-GNN: the orders in which neighbours are read: the whole group, a single one, K of the group (an integer), or a
+    random one."""
+    cell: Literal["lstm", "gru", "srn"] = "lstm"
+    """PG-GNN: the recurrent cell."""
+    rnn_layers: int = whole(2, 1)
+    """PG-GNN: stacked layers of each RNN."""
+    root: Literal["merged", "linear"] = "merged"
+    """PG-GNN: the centre stands at both ends of each sequence, or is added by a linear map (Eq. 3)."""
+    max_degree: int | None = whole(None, 1)
+    """PG-GNN: most neighbours to read of a node."""
+    structure: int = whole(0, 0)
+    """PG-GNN: number of bits that tell the RNN, at each neighbour, which of those read just before it are adjacent to
+    it."""
+    reduce: Literal["sum", "mean"] = "sum"
+    """PG-GNN: the sum over the arrangements of a node's neighbours, or their mean."""
+
+
+@dataclass(frozen=True)
+class GCNOptions:
+    """Of GCN."""
+
+    weighting: Literal["symmetric", "mean"] = "symmetric"
+    """GCN: neighbours are weighted by the roots of degrees, as in its paper, or equally, as in Kipf's later code."""
+
+
+@dataclass(frozen=True)
+class RPOptions:
+    """Of RP."""
+
+    inputs: Literal["features", "rows", "nothing"] = "features"
+    """RP: what a node reads in addition to its number: its features; those as rows of the adjacency matrix, whose
+    columns are permuted with the numbers; or nothing, as in its authors' code."""
+    ids: int = whole(10, 1)
+    """RP: how many numbers there are for nodes; in larger graphs several nodes share one."""
+
+
+@dataclass(frozen=True)
+class SAGEOptions:
+    """Of GraphSAGE."""
+
+    replace: bool = False
+    """GraphSAGE: draws neighbours with replacement, as its authors do; by default each at most once."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network that can be trained."""
+
+    label: str
+    """As the paper's tables name it."""
+    path: str
+    """Module and class."""
+    options: type = NoOptions
+    """The options that only this network has: a dataclass, whose fields are keyword arguments of the class."""
+
+    def load(self) -> Any:
+        """The class."""
+        module, _, name = self.path.rpartition(".")
+        return getattr(import_module(module), name)
+
+
+MODELS = {
+    "pggnn": Model("PG-GNN", "pggnn.nn.model.PGGNN", PGGNNOptions),
+    "gin": Model("GIN", "pggnn.baselines.gin.GIN"),
+    "gcn": Model("GCN", "pggnn.baselines.gcn.GCN", GCNOptions),
+    "sage": Model("SAGE", "pggnn.baselines.sage.SAGE", SAGEOptions),
+    "rgin": Model("rGIN", "pggnn.baselines.rgin.RGIN"),
+    "rp": Model("RP", "pggnn.baselines.rp.RP", RPOptions),
+    "lrp": Model("LRP", "pggnn.baselines.lrp.LRP"),
+}
+"""By the name in the config."""
