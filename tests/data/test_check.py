@@ -90,7 +90,7 @@ def test_errors_are_all_shown(write, capsys, tmp_path, monkeypatch):
     assert captured.out == ""
     assert captured.err.splitlines() == [
         f"pggnn: error: {path}: 3 problems",
-        "  line 1, edges[0]: node 2, but the graph has 2 nodes (0 to 1)",
+        "  line 1, edges[0][1]: expected a node from 0 to 1, found 2",
         '  line 2, split: expected "train", "val" or "test", found 3',
         "  line 3, column 1: not JSON (Expecting value); expected one object {…} per line",
     ]

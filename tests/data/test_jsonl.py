@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
 from pggnn import Plan
-from pggnn.data import graphs as collater
+from pggnn.data import graphs as graphs_module
 from pggnn.data.formats import jsonl
 from pggnn.data.formats.jsonl import InvalidFile, load_jsonl
 
@@ -107,49 +107,49 @@ def test_targets(write, targets, task, classes, y):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"edges": [[0, 1], [1, 12]]}, "edges[1]: node 12, but the graph has 3 nodes (0 to 2)"),
-        ({"edges": [[0, 1], [3, 0]]}, "edges[1]: node 3, but the graph has 3 nodes (0 to 2)"),
-        ({"edges": [[0, -1]]}, "edges[0]: node -1, but the graph has 3 nodes (0 to 2)"),
-        ({"edges": [[0, 10**40]]}, "edges[0]: node a number of more than 20 digits, but"),
-        ({"edges": [[0, 1.0]]}, "edges[0]: expected the whole number of a node, found 1.0"),
-        ({"edges": [[0, True]]}, "edges[0]: expected the whole number of a node, found true or false"),
+        ({"edges": [[0, 1], [1, 12]]}, "edges[1][1]: expected a node from 0 to 2, found 12"),
+        ({"edges": [[0, 1], [3, 0]]}, "edges[1][0]: expected a node from 0 to 2, found 3"),
+        ({"edges": [[0, -1]]}, "edges[0][1]: expected a node from 0 to 2, found -1"),
+        ({"edges": [[0, 10**40]]}, "edges[0][1]: expected a node from 0 to 2, found a number of more"),
+        ({"edges": [[0, 1.0]]}, "edges[0][1]: expected a node's number, found 1.0"),
+        ({"edges": [[0, True]]}, "edges[0][1]: expected a node's number, found true or false"),
         ({"edges": [[0, 1, 2]]}, "edges[0]: expected a pair [source, target], found a list of 3"),
         ({"edges": [[0, 1], "12"]}, "edges[1]: expected a pair [source, target], found '12'"),
-        ({"edges": {}}, "edges: expected a list of pairs [source, target], found an object"),
+        ({"edges": {}}, "edges: expected a list with a pair [source, target] for each edge, found an object"),
         ({"edges": [[0, 1], [2, 1], [1, 0]]}, "edges[2]: [1, 0] joins the same nodes as edges[0]; give each edge once"),
         ({"edges": [[1, 1], [1, 1]]}, "edges[1]: [1, 1] joins the same nodes as edges[0]"),
-        ({"edges": None}, "edges: expected a list of pairs [source, target], found null"),
+        ({"edges": None}, "edges: expected a list with a pair [source, target] for each edge, found null"),
         ({"directed": "yes"}, "directed: expected true or false, found 'yes'"),
-        ({"num_nodes": 10**12}, "a graph must have 1 to 50000000 nodes, found 1000000000000"),
-        ({"num_nodes": 0}, "a graph must have 1 to 50000000 nodes, found 0"),
+        ({"num_nodes": 10**12}, "num_nodes: expected 1 to 50000000, found 1000000000000"),
+        ({"num_nodes": 0}, "num_nodes: expected 1 to 50000000, found 0"),
         ({"num_nodes": 3.0}, "num_nodes: expected a whole number, found 3.0"),
         ({"num_nodes": True}, "num_nodes: expected a whole number, found true or false"),
         ({"num_nodes": 4, "x": [[1]] * 3}, "x: found 3 entries, but there are 4 nodes"),
-        ({"x": [[1], [2, 3], [4]]}, "x[1]: found 2 numbers, expected 1 as in x[0]"),
-        ({"x": [[], [], []]}, "x[0]: found 0 numbers, expected at least one"),
-        ({"x": [1, 2, 3]}, "x[0]: expected the list of numbers of node 0, found 1; one number a node is written"),
+        ({"x": [[1], [2, 3], [4]]}, "x[1]: expected a list of numbers, 1 as in x[0], found a list of 2"),
+        ({"x": [[], [], []]}, "x[0]: expected a list of numbers, found a list of 0"),
+        ({"x": [1, 2, 3]}, "x[0]: expected a list of numbers, found 1; write one number as [1], a label"),
         ({"x": [[1], [float("nan")], [2]]}, "x[1][0]: expected a number up to 3.4e38, found nan"),
         ({"x": [[1], [2], [float("-inf")]]}, "x[2][0]: expected a number up to 3.4e38, found -inf"),
         ({"x": [[1], [2], [1e39]]}, "x[2][0]: expected a number up to 3.4e38, found 1e+39"),
         ({"x": [[1], [2], [10**400]]}, "x[2][0]: expected a number up to 3.4e38, found a number of more"),
         ({"x": [[1], [2], [True]]}, "x[2][0]: expected a number, found true or false; write 1 or 0"),
         ({"x": [[1], [2], ["3"]]}, "x[2][0]: expected a number, found '3'"),
-        ({"x": "abc"}, "x: expected a list with an entry for each node, found 'abc'"),
+        ({"x": "abc"}, "x: expected a list with a list of numbers for each node, found 'abc'"),
         ({"node_labels": ["C", 1, "C"]}, "node_labels[1]: text and numbers are mixed: 'C', 1"),
         ({"node_labels": [1, 2, 3.5]}, "node_labels[2]: expected text or a whole number, found 3.5"),
         ({"node_labels": [1, 2, True]}, "node_labels[2]: expected text or a whole number, found true or false"),
         ({"edge_attr": [[1]]}, "edge_attr: found 1 entries, but there are 2 edges"),
         ({"edge_labels": [1, None]}, "edge_labels[1]: expected text or a whole number, found null"),
-        ({"y": True}, "y: expected a number, found true or false; write 1 or 0"),
-        ({"y": None}, "y: expected a number, found null; fill the gap, or leave the graph out"),
+        ({"y": True}, "y: expected a number or text, found true or false; write 1 or 0"),
+        ({"y": None}, "y: expected a number or text, found null; fill the gap, or leave the graph out"),
         ({"y": float("nan")}, "y: expected a number up to 3.4e38, found nan"),
-        ({"y": []}, "y: found a list of 0 targets, expected at least one"),
+        ({"y": []}, "y: expected a list of numbers, found a list of 0"),
         ({"y": ["a", "b"]}, "y[0]: expected a number, found 'a'"),
-        ({"y": {}}, "y: expected a number, found an object"),
+        ({"y": {}}, "y: expected a number or text, found an object"),
         ({"node_y": [1, 2]}, "node_y: found 2 entries, but there are 3 nodes"),
-        ({"node_y": [1, [2], 3]}, "node_y[1]: found a list after 1; all must be of one kind"),
-        ({"node_y": [1, "b", 3]}, "node_y[1]: found 'b' after 1; all must be of one kind"),
-        ({"node_y": [[1], [2, 3], [3]]}, "node_y[1]: found a list of 2 targets, expected 1"),
+        ({"node_y": [1, [2], 3]}, "node_y[1]: expected a number or text, found a list of 1"),
+        ({"node_y": [1, "b", 3]}, "node_y[1]: text and numbers are mixed: 1, 'b'"),
+        ({"node_y": [[1], [2, 3], [3]]}, "node_y[1]: expected a list of numbers, 1 as in node_y[0], found a list of 2"),
         ({"node_y": [1, 2, float("inf")]}, "node_y[2]: expected a number up to 3.4e38, found inf"),
         ({"y": 1, "node_y": [1, 2, 3]}, "y and node_y are both given"),
         ({"split": "validation"}, """split: expected "train", "val" or "test", found 'validation'"""),
@@ -171,8 +171,11 @@ def test_errors_name_line_graph_and_field(write, change, message):
     ("line", "message"),
     [
         (b'{"num_nodes": 1', "column 16: not JSON (Expecting ',' delimiter)"),
-        (b"[", "column 2: not JSON (Expecting value); a graph must stand whole on one line"),
-        (b"[1, 2]", "expected an object {…} with a graph, found a list; write each of its graphs on a line of its own"),
+        (b"[", "column 2: not JSON (Expecting value); a graph must be on one line"),
+        (
+            b"[1, 2]",
+            "expected an object {…} with a graph, found a list of 2; write each of its graphs on a line of its own",
+        ),
         (b'{"num_nodes": 1, "edges": []}, ', "column 30: not JSON (Extra data); leave out the comma at its end"),
         (b'"text"', "expected an object {…} with a graph, found 'text'"),
         (b'{"num_nodes": 1, "edges": [], "id": "\xff"}', "byte 38 is not UTF-8; save the file as UTF-8 text"),
@@ -221,14 +224,14 @@ def test_a_packed_file(write):
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ({"x": [[1]] * 3}, {"x": [[1, 2]] * 3}, "x: found width 2, but line 1 has width 1"),
-        ({"x": [[1]] * 3}, {}, "x: found none, but line 1 has width 1"),
+        ({"x": [[1]] * 3}, {"x": [[1, 2]] * 3}, "x: found lists of 2, but line 1 has lists of 1"),
+        ({"x": [[1]] * 3}, {}, "x: found none, but line 1 has lists of 1"),
         ({"node_labels": ["a"] * 3}, {"node_labels": [1] * 3}, "node_labels: found numbers, but line 1 has text"),
-        ({"edge_attr": [[1]] * 2}, {}, "edge_attr: found none, but line 1 has width 1"),
-        ({"y": 1}, {"node_y": [1] * 3}, "y: found none, but line 1 has a single value, numbers"),
-        ({"y": [1, 2]}, {"y": [1, 2, 3]}, "y: found a list of 3, numbers, but line 1 has a list of 2, numbers; t"),
-        ({"y": "a"}, {"y": 1}, "y: found a single value, numbers, but line 1 has a single value, text"),
-        ({"y": 1}, {}, "y: found none, but line 1 has a single value, numbers; give all graphs a target, or put those"),
+        ({"edge_attr": [[1]] * 2}, {}, "edge_attr: found none, but line 1 has lists of 1"),
+        ({"y": 1}, {"node_y": [1] * 3}, "y: found none, but line 1 has numbers"),
+        ({"y": [1, 2]}, {"y": [1, 2, 3]}, "y: found lists of 3, but line 1 has lists of 2; t"),
+        ({"y": "a"}, {"y": 1}, "y: found numbers, but line 1 has text"),
+        ({"y": 1}, {}, "y: found none, but line 1 has numbers; give all graphs a target, or put those"),
         ({"split": "val"}, {}, "split: found none, but line 1 has one"),
         ({"id": 7}, {"id": 7}, "id: line 1 has the same"),
         ({"id": 7}, {}, "id: found none, but line 1 has one"),
@@ -276,7 +279,7 @@ def test_absurd_sizes_are_refused_before_memory_is_touched(write, monkeypatch):
     found = problems(write(PLAIN | {"id": 1}, long, PLAIN | {"id": 2}, PLAIN | {"id": 2}))
     assert found[0].startswith("line 2, a line may have")
     assert found[1] == "line 4 (graph 2), id: line 3 has the same"
-    monkeypatch.setattr(collater, "MOST_ONE_HOT", 300)
+    monkeypatch.setattr(graphs_module, "MOST_ONE_HOT", 300)
     labels = {"node_labels": [*range(10)], "edges": []}
     for graph in (labels, labels | {"x": [[1]] * 10}):
         with pytest.raises(ValueError, match=r"graphs.jsonl: x: 10 different labels on 10 nodes or edges would take"):

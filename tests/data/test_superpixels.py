@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from pggnn.data.sets.idx import load_idx
-from pggnn.data.sets.superpixels import as_pixels, most_similar, superpixel_graph, superpixel_graphs, superpixels
+from pggnn.data.sets.superpixels import as_pixels, most_similar, superpixel_graph, superpixels
 from pggnn.report.superpixels import draw_superpixels
 
 pytest.importorskip("skimage", reason="superpixels need scikit-image")
@@ -138,13 +138,6 @@ def test_there_are_no_more_superpixels_than_wanted(segments):
 def test_wrong_images_are_refused(image, options, message):
     with pytest.raises(ValueError, match=message):
         superpixel_graph(image, **options)
-
-
-def test_processes_change_nothing():
-    images = [picture(seed=seed) for seed in range(3)]
-    for one, other in zip(superpixel_graphs(images), superpixel_graphs(images, processes=2, segments=75), strict=True):
-        assert torch.equal(one.x, other.x)
-        assert torch.equal(one.edge_index, other.edge_index)
 
 
 def published_graphs(root):

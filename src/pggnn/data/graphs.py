@@ -63,8 +63,8 @@ class Graphs:
         return tensors | {f"split.{name}": index for name, index in self.splits.items()}
 
     def fingerprint(self, *left_out: str) -> str:
-        """A digest by which these very graphs are known again: with their attributes, but for some (``"node.x"``), the
-        names of classes and labels, and splits."""
+        """A digest of the graphs, their attributes except ``left_out`` (such as ``"node.x"``), splits, and the names of
+        classes and labels."""
         schema = self.schema
         digest = sha256(repr((schema.classes, schema.node_labels, schema.edge_labels)).encode())
         for name, tensor in self._tensors().items():
@@ -74,7 +74,7 @@ class Graphs:
         return digest.hexdigest()
 
     def checked(self, place: str) -> "Graphs":
-        """These graphs, if sizes fit together and each edge stays in its graph; else an error that says where not."""
+        """These graphs, or an error that names the place where sizes do not match or an edge leaves its graph."""
         for name, counts, total in (
             ("nodes", self.nodes, None),
             ("edges", self.edges, self.edge_index.size(1)),
@@ -134,7 +134,7 @@ class Graphs:
         )  # fmt: skip
 
     def chunks(self, most_edges: int) -> Iterator["Graphs"]:
-        """All graphs, as many at a time as have so many edges together, but one at least."""
+        """All graphs, in chunks of at most ``most_edges`` edges; a chunk has at least one graph."""
         ends = self.edges.cumsum(0)
         first = done = 0
         while first < len(self):
@@ -170,7 +170,7 @@ class Graphs:
 
     @classmethod
     def of(cls, dataset: InMemoryDataset) -> "Graphs":
-        """The collater of all graphs of any in-memory data set of PyG; a schema is inferred where it has none."""
+        """All graphs of any in-memory data set of PyG; a schema is inferred where it has none."""
         data = dataset._data
         if data is None or "edge_index" not in data:
             raise ValueError(f"{dataset!r} has no edge_index")

@@ -28,7 +28,7 @@ class Batches:
             :class:`~pggnn.data.batching.collate.Collater`, which several can share.
         batch_size: Graphs in a batch; the last may have fewer.
         sampling: ``"order"`` as they lie; ``"shuffle"``, each graph once in an epoch; ``"draws"``, each batch drawn
-            afresh from all graphs, as the paper's authors do.
+            from all graphs, as the paper's authors do.
         seed: Seed of the orders; equal seeds give equal epochs on every machine.
         steps: Batches in an epoch of draws; by default as many as a shuffled epoch has.
         index: Numbers of the graphs to use; by default those of ``dataset``.

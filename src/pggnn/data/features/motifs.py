@@ -51,18 +51,9 @@ def four_cliques(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
 
 def wedges(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
     """The number of pairs of a node's neighbours that are not adjacent; arguments as of :func:`triangles`."""
-    return _pairs(edge_index, ptr) - triangles(edge_index, ptr)
-
-
-def local_clustering(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
-    """The share of pairs of a node's neighbours that are adjacent, in float64; 0 where there is no pair."""
-    return triangles(edge_index, ptr).double() / _pairs(edge_index, ptr).clamp(min=1)
-
-
-def _pairs(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
     nodes = _local_ids(ptr)[1]
     degree = np.bincount(np.concatenate(_simple_edges(edge_index, nodes, directed=False)), minlength=nodes)
-    return torch.from_numpy(degree * (degree - 1) // 2)
+    return torch.from_numpy(degree * (degree - 1) // 2) - triangles(edge_index, ptr)
 
 
 def _local_ids(ptr: Tensor | int) -> tuple[np.ndarray, int]:

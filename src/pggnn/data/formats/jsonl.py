@@ -23,17 +23,32 @@ if they hold nothing but 0 and 1. A node's neighbours are numbered in the order 
 that joins nodes already joined is an error unless ``directed``, for then all would be doubled.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from pggnn.data.dataset import GraphDataset, Transform
-from pggnn.data.formats.agreement import expected, outline, unknown
-from pggnn.data.formats.assembly import assemble
-from pggnn.data.formats.validation import MOST_NODES, Problem, Record, check_graph, describe, read_line
-from pggnn.data.graphs import Graphs
+from pggnn.data.formats.validation import (
+    MOST_NODES,
+    SPLITS,
+    Column,
+    GraphLine,
+    Problem,
+    check_graph,
+    describe,
+    read_line,
+)
+from pggnn.data.graphs import Graphs, compact, join_columns
 from pggnn.data.schema import Name, Schema
 
 MOST_PROBLEMS = 20
+OF_NODES = ("x", "node_labels", "y", "node_y")
+COLUMNS = (*OF_NODES, "edge_attr", "edge_labels")
 LONGEST_LINE = 128 * 2**20
 GZIP = b"\x1f\x8b"
 
@@ -69,59 +84,97 @@ def load_jsonl(
 
 
 def read_jsonl(path: str | Path, schema: Schema | None = None) -> tuple[Graphs, list[Name] | None]:
-    """The graphs of a file and their names, if it has any; see :func:`load_jsonl`."""
-    records, problems, more = _read_records(path, schema)
-    if not records and not problems:
+    """The graphs of a file and their ids, if it has any; see :func:`load_jsonl`."""
+    lines, problems, more = _read_graphs(path, schema)
+    if not lines and not problems:
         problems = ["the file holds no graph; expected one JSON object per line"]
     if problems:
         raise InvalidFile(path, problems, more)
-    return assemble(str(path), records, schema), [record.id for record in records if record.id is not None] or None
+    ids = [line["id"] for line in lines if "id" in line]
+    return _to_graphs(str(path), lines, schema or _infer(lines)), ids or None
 
 
-def _read_records(path: str | Path, schema: Schema | None) -> tuple[list[Record], list[str], bool]:
+def _read_graphs(path: str | Path, schema: Schema | None) -> tuple[list[GraphLine], list[str], bool]:
     """The good graphs, what is wrong with the others, and whether there is more."""
-    agreed = {key: ("the schema", said) for key, said in expected(schema).items()} if schema else {}
-    records: list[Record] = []
+    kinds = {key: column.kind for key, column in _columns_of(schema).items()} if schema else {}
+    origin = dict.fromkeys(kinds, "the schema")
+    lines: list[GraphLine] = []
     problems: list[str] = []
     ids: dict[Name, int] = {}
     nodes = 0
-    for number, line in _lines(path):
+    for number, text in _lines(path):
         if len(problems) >= MOST_PROBLEMS:
-            return records, problems[:MOST_PROBLEMS], True
-        if not line.strip():
+            return lines, problems[:MOST_PROBLEMS], True
+        if not text.strip():
             continue
         place = f"line {number}"
         try:
-            if len(line) > LONGEST_LINE:
+            if len(text) > LONGEST_LINE:
                 raise Problem(f"a line may have {LONGEST_LINE >> 20} MiB; split the graph or leave out digits")
-            graph = read_line(line)
+            graph = read_line(text)
         except Problem as problem:
             problems.append(f"{place}, {problem}")
             continue
-        record, wrong = check_graph(graph)
-        if record is not None:
-            if schema and not records and record.level is None:
-                agreed.pop("y", None)
-                agreed.pop("node_y", None)
-            for key, said in outline(record).items():
-                where, others = agreed.setdefault(key, (place, said))
-                if said != others:
-                    hint = "; targets of nodes go to node_y" if key == "y" and "list" in said else ""
-                    if key in ("y", "node_y") and record.level is None:
+        line, wrong = check_graph(graph)
+        if not wrong:
+            if schema and not lines and line.target is None:
+                del kinds["y"], kinds["node_y"]
+            found = _kinds(line)
+            if not found.items() <= kinds.items():
+                for key in found.keys() - kinds:
+                    kinds[key], origin[key] = found[key], place
+                for key in [key for key in found if found[key] != kinds[key]]:
+                    hint = "; targets of nodes go to node_y" if key == "y" and "list" in found[key] else ""
+                    if key in ("y", "node_y") and line.target is None:
                         hint = "; give all graphs a target, or put those without one in a file of their own"
-                    wrong.append(f"{key}: found {said}, but {where} has {others}{hint}")
-            if record.id is not None and ids.setdefault(record.id, number) != number:
-                wrong.append(f"id: line {ids[record.id]} has the same")
-            nodes += record.num_nodes
+                    wrong.append(f"{key}: found {found[key]}, but {origin[key]} has {kinds[key]}{hint}")
+            if "id" in line and ids.setdefault(line["id"], number) != number:
+                wrong.append(f"id: line {ids[line['id']]} has the same")
+            nodes += line["num_nodes"]
             if nodes > MOST_NODES:
-                wrong.append(f"a file may have {MOST_NODES} nodes, this graph is beyond")
+                wrong.append(f"a file may have {MOST_NODES} nodes; with this graph it has more")
             if schema:
-                wrong += unknown(schema, record)
+                wrong += _unknown_names(schema, line)
             if not wrong:
-                records.append(record)
+                lines.append(line)
         named = f" (graph {describe(graph['id'])})" if type(graph.get("id")) in (str, int) else ""
-        problems += [f"{place}{named}, {text}" for text in wrong]
-    return records, problems[:MOST_PROBLEMS], len(problems) > MOST_PROBLEMS
+        problems += [f"{place}{named}, {problem}" for problem in wrong]
+    return lines, problems[:MOST_PROBLEMS], len(problems) > MOST_PROBLEMS
+
+
+def _kinds(line: GraphLine) -> dict[str, str]:
+    """What must be the same for all graphs; keys of edges count only where there are edges."""
+    keys = COLUMNS if len(line["edges"].values) else OF_NODES
+    kinds = {key: line[key].kind if key in line else "none" for key in keys}
+    return kinds | {key: "one" if key in line else "none" for key in ("id", "split")}
+
+
+def _columns_of(schema: Schema) -> dict[str, Column]:
+    """Columns of the kinds that graphs of this schema have."""
+    target, none = Column(schema.classes or [0], schema.width), Column(())
+    return {
+        "x": Column([0], schema.features) if schema.features else none,
+        "node_labels": Column(schema.node_labels),
+        "edge_attr": Column([0], schema.edge_features) if schema.edge_features else none,
+        "edge_labels": Column(schema.edge_labels),
+        "y": target if schema.level == "graph" else none,
+        "node_y": target if schema.level == "node" else none,
+    }
+
+
+def _unknown_names(schema: Schema, line: GraphLine) -> list[str]:
+    """Labels and classes that the schema does not have, as problems."""
+    known = {"node_labels": schema.node_labels, "edge_labels": schema.edge_labels}
+    if line.target and (classes := (0, 1) if schema.task == "multilabel" else schema.classes):
+        known[line.target] = classes
+    problems = []
+    for key, names in known.items():
+        found = dict.fromkeys(line[key].values if key in line else ())
+        strange = [name for name in found if isinstance(name, float) or name not in names]
+        if strange:
+            some = ", ".join(map(describe, names[:5])) + ", …" * (len(names) > 5)
+            problems.append(f"{key}: {describe(strange[0])} is not among the known: {some}")
+    return problems
 
 
 def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
@@ -136,3 +189,90 @@ def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
             while len(line) > LONGEST_LINE and rest and not rest.endswith(b"\n"):
                 rest = file.readline(2**24)
             yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+
+
+def _to_graphs(place: str, lines: list[GraphLine], schema: Schema) -> Graphs:
+    edges = [line["edges"].values.reshape(-1, 2) for line in lines]
+    lengths, listed = list(map(len, edges)), np.concatenate(edges)
+    directed = np.repeat([line.get("directed", False) for line in lines], lengths)
+    # An edge that is read both ways is followed by its reverse, so that both ends have their edges in the listed order.
+    copies = np.where(directed | (listed[:, 0] == listed[:, 1]), 1, 2)
+    source = np.repeat(np.arange(len(listed)), copies)
+    reverse = np.diff(source, prepend=-1) == 0
+    pairs = listed[source]
+    pairs[reverse] = pairs[reverse, ::-1]
+    graph_of_edge = np.repeat(np.arange(len(lines)), lengths)[source]
+
+    node: dict[str, Tensor] = {}
+    edge: dict[str, Tensor] = {}
+    graph: dict[str, Tensor] = {}
+    if schema.in_channels:
+        node["x"] = _features(place, lines, "x", schema.features, "node_labels", schema.node_labels)
+    if schema.edge_dim:
+        of_listed = _features(place, lines, "edge_attr", schema.edge_features, "edge_labels", schema.edge_labels)
+        edge["edge_attr"] = of_listed[torch.from_numpy(source)]
+    if target := lines[0].target:
+        (node if target == "node_y" else graph)["y"] = _targets(lines, target, schema)
+    positions = {name: [i for i, line in enumerate(lines) if line.get("split") == name] for name in SPLITS}
+    return Graphs(
+        torch.tensor([line["num_nodes"] for line in lines]),
+        torch.from_numpy(np.bincount(graph_of_edge, minlength=len(lines))),
+        compact(pairs.T),
+        node,
+        edge,
+        graph,
+        schema,
+        {name: torch.tensor(found) for name, found in positions.items() if found},
+    ).checked(place)
+
+
+def _infer(lines: list[GraphLine]) -> Schema:
+    target, task = lines[0].target, None
+    width = lines[0][target].width if target else None
+    if target:
+        types, task = set(map(type, _chained(lines, target))), "regression"
+        if str in types or (float not in types and width is None):
+            task = "classification"
+        elif float not in types and set(_chained(lines, target)) <= {0, 1}:
+            task = "multilabel"
+    return Schema(
+        level={"y": "graph", "node_y": "node"}.get(target or ""),
+        task=task,
+        width=width,
+        features=_width(lines, "x"),
+        edge_features=_width(lines, "edge_attr"),
+        classes=_distinct(lines, target) if target and task == "classification" else (),
+        node_labels=_distinct(lines, "node_labels"),
+        edge_labels=_distinct(lines, "edge_labels"),
+    )
+
+
+def _chained(lines: list[GraphLine], key: str) -> Iterable[Any]:
+    return chain.from_iterable(line[key].values for line in lines if key in line)
+
+
+def _width(lines: list[GraphLine], key: str) -> int:
+    return next((line[key].width or 0 for line in lines if key in line and len(line[key].values)), 0)
+
+
+def _distinct(lines: list[GraphLine], key: str) -> tuple[Name, ...]:
+    return tuple(sorted(set(_chained(lines, key))))
+
+
+def _numbers(lines: list[GraphLine], key: str, names: tuple[Name, ...]) -> np.ndarray:
+    number = {name: i for i, name in enumerate(names)}
+    return np.fromiter(map(number.__getitem__, _chained(lines, key)), np.int64)
+
+
+def _features(place: str, lines: list[GraphLine], key: str, width: int, labels: str, names: tuple[Name, ...]) -> Tensor:
+    empty = np.empty(0, np.float32)
+    rows = np.concatenate([empty, *(line[key].values for line in lines if key in line)]) if width else None
+    ids = [(_numbers(lines, labels, names), len(names))] if names else []
+    return join_columns(f"{place}: {key}", None if rows is None else rows.reshape(-1, width), ids)
+
+
+def _targets(lines: list[GraphLine], key: str, schema: Schema) -> Tensor:
+    if schema.task == "classification":
+        return torch.from_numpy(_numbers(lines, key, schema.classes))
+    values = torch.from_numpy(np.fromiter(_chained(lines, key), np.float32))
+    return values if schema.width is None else values.view(-1, schema.width)

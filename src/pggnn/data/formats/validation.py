@@ -1,57 +1,112 @@
-"""One line of a JSON-lines file → a checked :class:`Record`; for the format see :mod:`pggnn.data.formats.jsonl`.
+"""One line of a JSON-lines file → a checked graph. :data:`KEYS` says what each key must hold.
 
-Each check first runs over whole lists at the speed of C; only a list that fails is walked to name the place.
+A list is checked as a whole at the speed of C. Only a list that fails is walked, to name the place.
 """
 
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pggnn.data.schema import Name
-
-KEYS = ("id", "num_nodes", "x", "node_labels", "edges", "edge_attr", "edge_labels", "directed", "y", "node_y", "split")
 SPLITS = ("train", "val", "test")
-OTHER_NAMES = {
-    "nodes": "num_nodes", "n": "num_nodes", "features": "x", "node_features": "x", "node_attr": "x", "node_attrs": "x",
-    "labels": "node_labels", "edge_index": "edges", "links": "edges", "edge_features": "edge_attr", "label": "y",
-    "target": "y", "targets": "y", "class": "y", "node_targets": "node_y",
-}  # fmt: skip
-"""Names that people try, and ours."""
 MOST_NODES = 50_000_000
-"""In one file; so that a few digits in it cannot ask for all of the memory."""
+"""In one file: a few digits must not be able to fill the memory."""
 LARGEST = float(np.finfo(np.float32).max)
-NAMES = {bool: "true or false", str: "text", list: "a list", dict: "an object", type(None): "null"}
+HINTS = {bool: "; write 1 or 0", type(None): "; fill the gap, or leave the graph out"}
 
 
 class Problem(ValueError):
     """What is wrong with a line, and where in it."""
 
 
-@dataclass
-class Record:
-    """A graph as its line gives it."""
+class Values(NamedTuple):
+    """What the values of a list must be: of the given types together, and in a range that may depend on the graph."""
 
-    num_nodes: int
-    edges: np.ndarray
-    directed: bool = False
-    id: Name | None = None
-    split: str | None = None
-    x: np.ndarray | None = None
-    edge_attr: np.ndarray | None = None
-    node_labels: list[Name] | None = None
-    edge_labels: list[Name] | None = None
-    level: str | None = None
-    targets: list[Any] = field(default_factory=list)
-    """Of all nodes, or of the graph; with several a node or graph, those of one follow each other."""
+    expected: str
+    types: tuple[set[type], ...]
+    range: str = ""
+    in_range: Callable[[list[Any], int], bool] | None = None
+
+
+def _is_finite(values: list[Any], _: int) -> bool:
+    """Whether numbers are finite in float32; text is."""
+    if len(values) == 1 or isinstance(values[0], str):
+        return isinstance(values[0], str) or abs(values[0]) <= LARGEST
+    try:
+        return bool(np.abs(np.array(values, np.float64)).max() <= LARGEST)
+    except OverflowError:
+        return False
+
+
+NUMBERS: tuple[set[type], ...] = ({int}, {float}, {int, float})
+NUMBER = Values("a number", NUMBERS, "a number up to 3.4e38", _is_finite)
+TARGET = Values("a number or text", (*NUMBERS, {str}), NUMBER.range, _is_finite)
+LABEL = Values("text or a whole number", ({int}, {str}))
+FLAG = Values("true or false", ({bool},))
+NODE = Values("a node's number", ({int},), "a node from 0 to {last}", lambda v, n: min(v) >= 0 and max(v) < n)
+COUNT = Values("a whole number", ({int},), f"1 to {MOST_NODES}", lambda v, _: 0 < v[0] <= MOST_NODES)
+SPLIT = Values('"train", "val" or "test"', ({str},), '"train", "val" or "test"', lambda v, _: v[0] in SPLITS)
+
+
+class Key(NamedTuple):
+    """What a key holds: an entry, or a list with one for ``each`` node or edge. An entry is a value or, if ``rows``, a
+    list of ``width`` values; ``rows=None`` allows either, and without a width all have that of the first."""
+
+    values: Values
+    each: str = ""
+    entry: str = ""
+    rows: bool | None = False
     width: int | None = None
-    """How many targets a node or graph has; None where ``y`` is one value rather than a list."""
+    dtype: type | None = None
+
+
+KEYS = {
+    "id": Key(LABEL),
+    "num_nodes": Key(COUNT),
+    "x": Key(NUMBER, "node", "a list of numbers", rows=True, dtype=np.float32),
+    "node_labels": Key(LABEL, "node", "a label"),
+    "directed": Key(FLAG),
+    "edges": Key(NODE, "edge", "a pair [source, target]", rows=True, width=2, dtype=np.int64),
+    "edge_attr": Key(NUMBER, "edge", "a list of numbers", rows=True, dtype=np.float32),
+    "edge_labels": Key(LABEL, "edge", "a label"),
+    "y": Key(TARGET, rows=None),
+    "node_y": Key(TARGET, "node", "a target", rows=None),
+    "split": Key(SPLIT),
+}
+OTHER_NAMES = {
+    "nodes": "num_nodes", "n": "num_nodes", "features": "x", "node_features": "x", "node_attr": "x", "node_attrs": "x",
+    "labels": "node_labels", "edge_index": "edges", "links": "edges", "edge_features": "edge_attr", "label": "y",
+    "target": "y", "targets": "y", "class": "y", "node_targets": "node_y",
+}  # fmt: skip
+"""Names that people try, and ours."""
+
+
+class Column(NamedTuple):
+    """The checked values of a key, one entry after the other; ``width`` is None where an entry is a single value."""
+
+    values: Any
+    width: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """What must be the same for all graphs of a file."""
+        if not len(self.values):
+            return "none"
+        return f"lists of {self.width}" if self.width else "text" if isinstance(self.values[0], str) else "numbers"
+
+
+class GraphLine(dict[str, Any]):
+    """A checked graph: ``num_nodes``, and what its line has of the other keys, columns or single values."""
+
+    @property
+    def target(self) -> str | None:
+        """``"y"``, ``"node_y"`` or None."""
+        return "y" if "y" in self else "node_y" if "node_y" in self else None
 
 
 def read_line(line: bytes) -> dict[str, Any]:
@@ -68,7 +123,7 @@ def read_line(line: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         hint = "" if line.lstrip().startswith((b"{", b"[")) else "; expected one object {…} per line"
         if line.strip() in (b"{", b"[", b"[{"):
-            hint = "; a graph must stand whole on one line"
+            hint = "; a graph must be on one line"
         if error.msg == "Extra data" and line.rstrip().endswith(b"},"):
             hint = "; leave out the comma at its end"
         raise Problem(f"column {error.colno}: not JSON ({error.msg}){hint}") from None
@@ -95,44 +150,29 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys)
 
 
-def check_graph(graph: dict[str, Any]) -> tuple[Record | None, list[str]]:
-    """The graph, or everything that is wrong with it: of each field the first problem."""
+def check_graph(graph: dict[str, Any]) -> tuple[GraphLine, list[str]]:
+    """The graph, and what is wrong with it: of each key the first problem."""
     problems = [_unknown(key) for key in islice((key for key in graph if key not in KEYS), 5)]
-    result: dict[str, Any] = {}
-
-    def attempt(key: str, read: Callable[[Any], Any]) -> None:
-        try:
-            result[key] = read(graph[key]) if key in graph else None
-        except Problem as problem:
-            problems.append(str(problem))
-
-    attempt("id", _read_id)
-    attempt("split", _read_split)
+    checked = GraphLine()
     try:
-        n = _count_nodes(graph)
+        checked["num_nodes"] = _count_nodes(graph)
     except Problem as problem:
-        return None, [*problems, str(problem)]
-    attempt("x", lambda value: _read_matrix(value, "x", n, "node"))
-    attempt("node_labels", lambda value: _read_labels(value, "node_labels", n, "node"))
-    attempt("directed", _read_flag)
+        return checked, [*problems, str(problem)]
     if "edges" not in graph:
         problems.append('edges is missing; for a graph without edges write "edges": []')
-    attempt("edges", lambda value: _read_edges(value, n, bool(result.get("directed"))))
-    if isinstance(edges := graph.get("edges"), list):
-        attempt("edge_attr", lambda value: _read_matrix(value, "edge_attr", len(edges), "edge"))
-        attempt("edge_labels", lambda value: _read_labels(value, "edge_labels", len(edges), "edge"))
     if "y" in graph and "node_y" in graph:
         problems.append("y and node_y are both given: keep y for a target of the graph, node_y for those of its nodes")
-    else:
-        attempt("y", lambda value: _read_targets([value], "y"))
-        attempt("node_y", lambda value: _read_targets(_read_list(value, "node_y", n, "node"), "node_y"))
-    if problems:
-        return None, problems
-    by_node, by_graph = result.pop("node_y"), result.pop("y")
-    targets, width = by_node or by_graph or ([], None)
-    level = "node" if by_node else "graph" if by_graph else None
-    result["directed"] = bool(result["directed"])
-    return Record(n, level=level, targets=targets, width=width, **result), []
+    edges = graph.get("edges")
+    lengths = {"node": checked["num_nodes"], "edge": len(edges) if isinstance(edges, list) else 0}
+    for name, value in graph.items():
+        if name in KEYS and name != "num_nodes":
+            try:
+                checked[name] = _check(name, value, lengths)
+            except Problem as problem:
+                problems.append(str(problem))
+    if "edges" in checked and not checked.get("directed") and (repeated := _repeated(edges or [], lengths["node"])):
+        problems.append(repeated)
+    return checked, problems
 
 
 def _unknown(key: str) -> str:
@@ -143,166 +183,91 @@ def _unknown(key: str) -> str:
     )
 
 
-def _read_id(value: Any) -> Name:
-    if type(value) not in (str, int):
-        raise Problem(f"id: expected text or a whole number, found {describe(value)}")
-    return value
+def _count_nodes(graph: dict[str, Any]) -> Any:
+    """``num_nodes``, or the length of what is given for each node."""
+    name = next((key for key in ("num_nodes", "x", "node_labels") if key in graph), None)
+    if name is None:
+        raise Problem("the number of nodes is missing; give num_nodes, x or node_labels")
+    return _check("num_nodes", graph[name] if name == "num_nodes" else len(_read_list(name, graph[name])), {"node": 0})
 
 
-def _read_split(value: Any) -> str:
-    if value not in SPLITS:
-        raise Problem(f'split: expected "train", "val" or "test", found {describe(value)}')
-    return value
-
-
-def _read_flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Problem(f"directed: expected true or false, found {describe(value)}")
-    return value
-
-
-def _count_nodes(graph: dict[str, Any]) -> int:
-    """From ``num_nodes``, or from the length of what is given for each node."""
-    if "num_nodes" in graph:
-        n = graph["num_nodes"]
-        if type(n) is not int:
-            raise Problem(f"num_nodes: expected a whole number, found {describe(n)}")
-    else:
-        key = next((key for key in ("x", "node_labels") if key in graph), None)
-        if key is None:
-            raise Problem("the number of nodes is missing; give num_nodes, x or node_labels")
-        if not isinstance(graph[key], list):
-            raise Problem(f"{key}: expected a list with an entry for each node, found {describe(graph[key])}")
-        n = len(graph[key])
-    if not 0 < n <= MOST_NODES:
-        raise Problem(f"a graph must have 1 to {MOST_NODES} nodes, found {describe(n)}")
-    return n
-
-
-def _read_list(value: Any, key: str, length: int, each: str) -> list[Any]:
+def _read_list(name: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise Problem(f"{key}: expected a list with an entry for each {each}, found {describe(value)}")
-    if len(value) != length:
-        raise Problem(f"{key}: found {len(value)} entries, but there are {length} {each}s")
+        key = KEYS[name]
+        raise Problem(f"{name}: expected a list with {key.entry} for each {key.each}, found {describe(value)}")
     return value
 
 
-def _read_matrix(value: Any, key: str, length: int, each: str) -> np.ndarray:
-    rows = _read_list(value, key, length, each)
-    if not rows:
-        return np.empty((0, 0), np.float32)
-    if set(map(type, rows)) == {list} and len(set(map(len, rows))) == 1 and rows[0]:
-        flat = list(chain.from_iterable(rows))
-        if _all_numbers(flat):
-            return np.array(flat, np.float32).reshape(length, -1)
-    for i, row in enumerate(rows):
-        if not isinstance(row, list):
-            hint = f'; one number a {each} is written [[1], [2], …], a label goes to "{each}_labels"'
-            raise Problem(f"{key}[{i}]: expected the list of numbers of {each} {i}, found {describe(row)}{hint}")
-        if len(row) != len(rows[0]) or not row:
-            expected = f"{len(rows[0])} as in {key}[0]" if rows[0] else "at least one"
-            raise Problem(f"{key}[{i}]: found {len(row)} numbers, expected {expected}")
-        for j, number in enumerate(row):
-            _check_number(number, f"{key}[{i}][{j}]")
-    raise AssertionError("a matrix was refused without a reason")
+def _check(name: str, value: Any, lengths: dict[str, int]) -> Any:
+    """The column or the single value of a key, or a :class:`Problem` that names the first place that is wrong."""
+    allowed, each, _, rows, width, dtype = KEYS[name]
+    entries = _read_list(name, value) if each else [value]
+    if each and len(entries) != lengths[each]:
+        raise Problem(f"{name}: found {len(entries)} entries, but there are {lengths[each]} {each}s")
+    flat, good = entries, True
+    if rows is not False and entries:
+        good = rows is None
+        if isinstance(entries[0], list):
+            width, allowed = width or len(entries[0]), allowed if rows else NUMBER
+            good = width > 0 and set(map(type, entries)) == {list} and set(map(len, entries)) == {width}
+            flat = list(chain.from_iterable(entries)) if good else entries
+    if flat:
+        good = good and set(map(type, flat)) in allowed.types
+        if not good or (allowed.in_range and not allowed.in_range(flat, lengths["node"])):
+            raise Problem(_first_problem(name, entries, allowed, lengths["node"]))
+    if dtype:
+        return Column(np.array(flat, dtype), width)
+    if not each and rows is False:
+        return value
+    if flat and isinstance(flat[0], str):
+        flat = list(map(sys.intern, flat))  # a file has few texts, each many times
+    return Column(flat, width)
 
 
-def _all_numbers(values: list[Any]) -> bool:
-    """Whether these are whole or decimal numbers that float32 can hold; true, NaN and Infinity are not."""
-    if not set(map(type, values)) <= {int, float}:
-        return False
-    try:
-        return bool(np.abs(np.array(values, np.float64)).max(initial=0) <= LARGEST)
-    except OverflowError:
-        return False
+def _first_problem(name: str, entries: list[Any], allowed: Values, nodes: int) -> str:
+    key, first = KEYS[name], entries[0]
+    in_rows = key.rows or (key.rows is None and isinstance(first, list))
+    width = key.width or (len(first) if isinstance(first, list) else 0)
+    for i, entry in enumerate(entries):
+        place = f"{name}[{i}]" if key.each else name
+        if in_rows and (not isinstance(entry, list) or not entry or len(entry) != width):
+            expected = "a list of numbers" if allowed is NUMBER else key.entry
+            if width and not key.width:
+                expected += f", {width} as in {name}[0]"
+            hint = ""
+            if allowed is NUMBER and not isinstance(entry, list) and key.rows:
+                hint = f"; write one number as [1], a label in {key.each}_labels"
+            return f"{place}: expected {expected}, found {describe(entry)}{hint}"
+        for j, value in enumerate(entry if in_rows else [entry]):
+            where = f"{place}[{j}]" if in_rows else place
+            if {type(value)} not in allowed.types:
+                hint = HINTS.get(type(value), "") if {float} in allowed.types else ""
+                return f"{where}: expected {allowed.expected}, found {describe(value)}{hint}"
+            if allowed.in_range and not allowed.in_range([value], nodes):
+                return f"{where}: expected {allowed.range.format(last=nodes - 1)}, found {describe(value)}"
+            if isinstance(value, str) != isinstance(entries[0], str):
+                return f"{where}: text and numbers are mixed: {describe(first)}, {describe(value)}"
+    raise AssertionError(f"{name} was refused without a reason")
 
 
-def _check_number(value: Any, where: str) -> None:
-    """Raises a :class:`Problem` for one value as :func:`_all_numbers` does for many."""
-    if type(value) not in (int, float):
-        hint = {bool: "; write 1 or 0", type(None): "; fill the gap, or leave the graph out"}.get(type(value), "")
-        raise Problem(f"{where}: expected a number, found {describe(value)}{hint}")
-    if not abs(value) <= LARGEST:
-        raise Problem(f"{where}: expected a number up to 3.4e38, found {describe(value)}")
-
-
-def _read_labels(value: Any, key: str, length: int, each: str) -> list[Name]:
-    labels = _read_list(value, key, length, each)
-    if len(kinds := set(map(type, labels))) > 1 or not kinds <= {int, str}:
-        for i, label in enumerate(labels):
-            if type(label) not in (int, str):
-                raise Problem(f"{key}[{i}]: expected text or a whole number, found {describe(label)}")
-            if type(label) is not type(labels[0]):
-                raise Problem(f"{key}[{i}]: text and numbers are mixed: {describe(labels[0])}, {describe(label)}")
-    return _shared(labels)
-
-
-def _shared(labels: list[Name]) -> list[Name]:
-    """The same labels; texts that are equal are one object, as a file has few of them many times."""
-    return list(map(sys.intern, labels)) if labels and isinstance(labels[0], str) else labels  # type: ignore[arg-type]
-
-
-def _read_edges(value: Any, n: int, directed: bool) -> np.ndarray:
-    if not isinstance(value, list):
-        raise Problem(f"edges: expected a list of pairs [source, target], found {describe(value)}")
-    if not value:
-        return np.empty((0, 2), np.int64)
-    if set(map(type, value)) == {list} and set(map(len, value)) == {2}:
-        flat = list(chain.from_iterable(value))
-        if set(map(type, flat)) == {int} and min(flat) >= 0 and max(flat) < n:
-            if not directed and len({a * n + b if a < b else b * n + a for a, b in value}) < len(value):
-                raise Problem(_repeated(value))
-            return np.array(flat, np.int64).reshape(-1, 2)
-    for i, edge in enumerate(value):
-        if not isinstance(edge, list) or len(edge) != 2:
-            found = f"a list of {len(edge)}" if isinstance(edge, list) else describe(edge)
-            raise Problem(f"edges[{i}]: expected a pair [source, target], found {found}")
-        for node in edge:
-            if type(node) is not int:
-                raise Problem(f"edges[{i}]: expected the whole number of a node, found {describe(node)}")
-            if not 0 <= node < n:
-                raise Problem(f"edges[{i}]: node {describe(node)}, but the graph has {n} nodes (0 to {n - 1})")
-    raise AssertionError("edges were refused without a reason")
-
-
-def _repeated(edges: list[list[int]]) -> str:
+def _repeated(edges: list[list[int]], nodes: int) -> str:
+    """What is wrong where two edges join the same nodes."""
+    if len({a * nodes + b if a < b else b * nodes + a for a, b in edges}) == len(edges):
+        return ""
     first: dict[tuple[int, ...], int] = {}
-    for i, edge in enumerate(edges):
-        before = first.setdefault(tuple(sorted(edge)), i)
-        if before < i:
-            break
+    i, edge = next((i, edge) for i, edge in enumerate(edges) if first.setdefault(tuple(sorted(edge)), i) < i)
     return (
-        f"edges[{i}]: {edge} joins the same nodes as edges[{before}]; give each edge once, as it is read both ways, "
-        'or write "directed": true to have the list taken as it stands'
+        f"edges[{i}]: {edge} joins the same nodes as edges[{first[tuple(sorted(edge))]}]; give each edge once, "
+        'as it is read both ways, or write "directed": true to have the list taken as it stands'
     )
-
-
-def _read_targets(values: list[Any], key: str) -> tuple[list[Any], int | None]:
-    width = len(values[0]) if isinstance(values[0], list) else None
-    flat: list[Any] = list(chain.from_iterable(values)) if set(map(type, values)) == {list} else values
-    if width is None and (_all_numbers(flat) or set(map(type, flat)) == {str}):
-        return _shared(flat), None
-    if width and set(map(type, values)) == {list} and set(map(len, values)) == {width} and _all_numbers(flat):
-        return flat, width
-    for i, entry in enumerate(values):
-        where = key if key == "y" else f"{key}[{i}]"
-        if (isinstance(entry, list), isinstance(entry, str)) != (width is not None, isinstance(values[0], str)):
-            raise Problem(f"{where}: found {describe(entry)} after {describe(values[0])}; all must be of one kind")
-        if isinstance(entry, list):
-            if not entry or len(entry) != width:
-                expected = str(width) if width else "at least one"
-                raise Problem(f"{where}: found a list of {len(entry)} targets, expected {expected}")
-            for j, target in enumerate(entry):
-                _check_number(target, f"{where}[{j}]")
-        elif not isinstance(entry, str):
-            _check_number(entry, where)
-    raise AssertionError("targets were refused without a reason")
 
 
 def describe(value: Any) -> str:
     """A value as an error shows it: short and printable."""
-    if type(value) in NAMES and not isinstance(value, str):
-        return NAMES[type(value)]
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if value is None or isinstance(value, bool | dict):
+        return {bool: "true or false", dict: "an object"}.get(type(value), "null")
     if isinstance(value, int) and abs(value) >= 10**20:
         return "a number of more than 20 digits"
     shown = repr(value[:41] if isinstance(value, str) else value)

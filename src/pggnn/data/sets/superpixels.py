@@ -8,7 +8,7 @@ Compared with the published graphs of all 10,000 test images of MNIST (``tests/d
 a sample), with scikit-image 0.26 instead of the 0.15 of the time:
 
 - The superpixels are the same. That takes two settings, for scikit-image has since begun to stretch images to the
-  range 0 to 1 and to measure the smallest segment by the grid rather than by the number asked for. With its defaults
+  range 0 to 1 and to measure the smallest segment by the grid rather than by the number requested. With its defaults
   one image in six gives other superpixels, some 45 instead of 70.
 - The published edges lead to 8 of the 9 most similar nodes: a partial sort was cut off at the wrong end, and whichever
   of the nine it had put last was lost. Here they lead to the 8 most similar, in falling order; 87.7 % are the same.
@@ -18,9 +18,6 @@ a sample), with scikit-image 0.26 instead of the 0.15 of the time:
 - The published nodes are in random order, here they go by rows.
 """
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +27,7 @@ from torch_geometric.data import Data
 
 MOST_PIXELS = 2**24
 SPARE = 20
-"""SLIC gives fewer segments than asked for, so it is first asked for so many more, then for one fewer each time."""
+"""SLIC gives fewer segments than requested: the first request has this many more, each further one has one fewer."""
 COMPACTNESS = {1: 0.25, 3: 10.0}
 """For grey values from 0 to 1, and for colours in CIELAB: what the published MNIST and CIFAR10 graphs have."""
 
@@ -71,15 +68,6 @@ def superpixel_graph(
     return graph
 
 
-def superpixel_graphs(images: Iterable[Any], processes: int = 1, **options: Any) -> list[Data]:
-    """The graphs of many images, with the ``options`` of :func:`superpixel_graph`, in so many processes."""
-    build: Callable[[Any], Data] = partial(superpixel_graph, **options)
-    if processes == 1:
-        return [build(image) for image in images]
-    with ProcessPoolExecutor(processes) as pool:
-        return list(pool.map(build, images, chunksize=32))
-
-
 def superpixels(image: Any, segments: int = 75, compactness: float | None = None) -> np.ndarray:
     """``[height, width]``: the number of each pixel's superpixel, from 0; ``segments`` of them at most."""
     from skimage.color import rgb2lab
@@ -104,7 +92,7 @@ def superpixels(image: Any, segments: int = 75, compactness: float | None = None
         )  # fmt: skip
         if labels.max() < segments:
             return labels
-    raise AssertionError("SLIC gave more than one segment when asked for one")
+    raise AssertionError("SLIC gave more than one segment when one was requested")
 
 
 def most_similar(place: np.ndarray, count: int) -> np.ndarray:
