@@ -1,4 +1,4 @@
-"""What a run consists of, as frozen dataclasses: the keys of a YAML file and the options of ``pggnn train``."""
+"""The config of a run, as frozen dataclasses: the keys of a YAML file and the options of ``pggnn train``."""
 
 import math
 import re
@@ -110,7 +110,7 @@ class OptimConfig:
     batch_size: int = 32
     """Graphs in a batch."""
     sampling: Literal["shuffle", "draws"] = "shuffle"
-    """Each graph once in an epoch; or each batch drawn afresh from all graphs, as the paper's authors do."""
+    """Each graph once in an epoch; or each batch drawn from all graphs, as the paper's authors do."""
     steps: int | None = None
     """Batches in an epoch of draws; by default as many as a shuffled epoch has."""
     epochs: int = 100
@@ -134,7 +134,7 @@ class OptimConfig:
     clip: float | None = None
     """Largest norm of the gradient; it is clipped above."""
     average: float = 0.0
-    """Validates, tests and answers with a moving average of the weights, of which each epoch keeps this part, such as
+    """Validates, tests and predicts with a moving average of the weights. Each epoch keeps this part of it, such as
     0.9, and less in the first epochs; 0: no average."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
     """By default mean squared error, cross entropy, or binary cross entropy with several labels."""
@@ -142,7 +142,7 @@ class OptimConfig:
 
 @dataclass(frozen=True)
 class ProtocolConfig:
-    """What is trained on, chosen by and tested on."""
+    """How graphs are split for training, validation and test."""
 
     kind: Literal["auto", "splits", "random", "folds", "nested"] = "auto"
     """The data set's own splits; a random one (80/10/10); the paper's cross-validation, which tests in every epoch and
@@ -165,17 +165,17 @@ class RunConfig:
     out: str | None = None
     """Folder of the run; by default runs/DATA-MODEL."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """What to train on."""
+    """Device to train on."""
     precision: Literal["32", "tf32", "bf16", "16", "64"] = "32"
     """Float32; with TF32 or half-precision matrix products; or float64 throughout."""
     deterministic: bool = True
     """The same run twice gives the same numbers."""
     record: bool = True
-    """On a GPU: play training steps from a recording (a CUDA graph) where batches can be padded to one shape."""
+    """On a GPU: replay training steps as a CUDA graph where batches can be padded to one shape."""
     jobs: int = 0
     """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on each GPU."""
     threads: int = 0
-    """Threads of each training on the CPU; 0 to share the cores between those that run at once."""
+    """CPU threads of each training; 0: the cores are divided among those that run at once."""
     tensorboard: bool = True
     """Whether to write TensorBoard's files beside the log."""
 
