@@ -1,6 +1,7 @@
 import os
 from contextlib import redirect_stderr
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -43,16 +44,10 @@ def trainings_in_this_process():
     from pggnn.train.runs.worker import run
 
     class InThisProcess:
-        def __init__(self):
-            self.codes = []
-
         def start(self, arguments, errors):
             with open(errors, "a") as file, redirect_stderr(file):
-                self.codes.append(run(arguments))
-            return len(self.codes) - 1
-
-        def code(self, number):
-            return self.codes[number]
+                code = run(arguments)
+            return SimpleNamespace(poll=lambda: code)
 
         def close(self):
             pass

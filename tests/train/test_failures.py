@@ -9,6 +9,7 @@ import resource
 import signal
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -353,15 +354,13 @@ def test_one_without_room_waits_for_the_others(error, tmp_path, monkeypatch, cap
             given.append(words)
             no_room = len(given) == 2 or "always" in words[0]
             errors.write_text(f"Traceback\n{error}\n" if no_room else "")
-            return len(given) - 1
+            return SimpleNamespace(poll=lambda: 1 if no_room else self.poll())
 
-        looks = 0
+        polls = 0
 
-        def code(self, number):
-            if number == 1 or "always" in given[number][0]:
-                return 1
-            self.looks += 1
-            return 0 if self.looks > 3 else None
+        def poll(self):
+            self.polls += 1
+            return 0 if self.polls > 3 else None
 
         def close(self):
             pass
@@ -375,7 +374,7 @@ def test_one_without_room_waits_for_the_others(error, tmp_path, monkeypatch, cap
     assert [words[1:4] for words in given] == [
         ["0", "None", "new"], ["1", "None", "new"], ["2", "None", "last"], ["1", "None", "last"]
     ]  # fmt: skip
-    assert "seed1: no room on the GPU beside those that run; it goes on when one" in capsys.readouterr().err
+    assert "seed1: the GPU has no memory left beside the others; it continues when one" in capsys.readouterr().err
     alone = Config(DataConfig("ER"), run=RunConfig(out=str(tmp_path / "always")))
     with Bars(Console(file=sys.stderr), "") as bars, pytest.raises(ValueError, match=f"seed0: {re.escape(error)}"):
         run.train_side_by_side([(alone, Trial(0))], 2, None, bars)

@@ -20,67 +20,63 @@ def workers():
     made.close()
 
 
-def code(workers, number):
+def code(worker):
     end = time.monotonic() + 600
-    while workers.code(number) is None and time.monotonic() < end:
+    while worker.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
-    return workers.code(number)
+    return worker.poll()
 
 
 def fail(workers, path, name):
     return workers.start([str(path / name), "0", "None", "new", "inf"], path / f"{name}.txt")
 
 
-def process_of(workers, number):
-    return workers._given[number].process
-
-
 def test_each_training_says_why_it_fails_and_the_process_takes_the_next(workers, tmp_path):
     for name in ("nowhere", "elsewhere"):
-        assert code(workers, fail(workers, tmp_path, name)) == 1
+        assert code(fail(workers, tmp_path, name)) == 1
         assert (tmp_path / f"{name}.txt").read_text().count("does not exist: expected a YAML file") == 1
         assert name in (tmp_path / f"{name}.txt").read_text()
-    assert len(set(workers._given)) == 1
+    assert len(workers._workers) == 1
 
 
 def test_two_at_once_have_a_process_each(workers, tmp_path):
     first, second = (fail(workers, tmp_path, name) for name in ("nowhere", "elsewhere"))
-    assert process_of(workers, first).pid != process_of(workers, second).pid
-    assert code(workers, first) == code(workers, second) == 1
+    assert first.process.pid != second.process.pid
+    assert code(first) == code(second) == 1
 
 
 def test_a_process_that_is_killed_is_given_nothing_any_more(workers, tmp_path):
     first, second = (fail(workers, tmp_path, name) for name in ("nowhere", "elsewhere"))
-    assert code(workers, first) == 1
-    os.kill(process_of(workers, first).pid, signal.SIGKILL)
-    process_of(workers, first).wait()
-    assert code(workers, second) == 1
+    assert code(first) == 1
+    os.kill(first.process.pid, signal.SIGKILL)
+    first.process.wait()
+    assert code(second) == 1
     third = fail(workers, tmp_path, "nowhere")
-    assert process_of(workers, third) is process_of(workers, second)
-    assert code(workers, third) == 1
+    assert third.process is second.process
+    assert code(third) == 1
 
 
 def test_an_error_that_nobody_foresaw_ends_the_process(workers, tmp_path):
-    number = workers.start(["too", "few"], tmp_path / "errors.txt")
-    assert code(workers, number) == 1
+    worker = workers.start(["too", "few"], tmp_path / "errors.txt")
+    assert code(worker) == 1
     assert "TypeError" in (tmp_path / "errors.txt").read_text()
-    assert process_of(workers, number).wait(600) == 1
+    assert worker.process.wait(600) == 1
 
 
 def test_a_process_that_is_killed_ends_its_training(workers, tmp_path):
-    number = fail(workers, tmp_path, "nowhere")
-    os.kill(process_of(workers, number).pid, signal.SIGKILL)
-    assert code(workers, number) == -signal.SIGKILL
+    worker = fail(workers, tmp_path, "nowhere")
+    os.kill(worker.process.pid, signal.SIGKILL)
+    assert code(worker) == -signal.SIGKILL
 
 
 def test_control_c_is_left_to_the_process_that_started_it(workers, tmp_path):
-    number = fail(workers, tmp_path, "nowhere")
-    process = process_of(workers, number)
+    worker = fail(workers, tmp_path, "nowhere")
+    process = worker.process
     os.kill(process.pid, signal.SIGINT)
-    assert code(workers, number) == 1
+    assert code(worker) == 1
     os.kill(process.pid, signal.SIGINT)
     again = fail(workers, tmp_path, "elsewhere")
-    assert code(workers, again) == 1 and process_of(workers, again) is process
+    assert code(again) == 1 and again.process is process
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set()), "this process hears of it"
 
 
@@ -93,7 +89,7 @@ def test_several_gpus_take_turns(named, seen, tmp_path, monkeypatch):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
     workers = WorkerPool()
     try:
-        processes = [process_of(workers, fail(workers, tmp_path, name)).pid for name in "abc"]
+        processes = [fail(workers, tmp_path, name).process.pid for name in "abc"]
         around = [Path(f"/proc/{process}/environ").read_bytes().split(b"\0") for process in processes]
     finally:
         workers.close()

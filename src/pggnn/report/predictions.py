@@ -145,7 +145,6 @@ def _names(run: Run) -> tuple[str, ...]:
 def _answer(run: Run) -> Predictions:
     import torch
 
-    from pggnn.data.batching.collate import Collater
     from pggnn.data.graphs import Graphs
     from pggnn.train.runs import protocol
     from pggnn.train.runs.folder import check_same
@@ -154,11 +153,9 @@ def _answer(run: Run) -> Predictions:
     trained = Trained.load(run.folder, _which(run))
     graphs = Graphs.of(trained.read(run.config.data.name))
     check_same(trained.config, graphs)
-    collater, labelled, task = collater_for(graphs), Collater(graphs, plan=False), trained.task
-    pairs = []
-    for trial in trained.scorers:
-        test = protocol.split(run.config, graphs, trial).test
-        pairs.append((trained.answers(collater, test, [trial]), task.targets(labelled.collate(test).y)))
+    collater, task = collater_for(graphs), trained.task
+    tests = {trial: protocol.split(run.config, graphs, trial).test for trial in trained.scorers}
+    pairs = [trained.answers(collater, test, [trial]) for trial, test in tests.items()]
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
     epochs, names = tuple(_epoch(run, trial) for trial in run.logs), _names(run)

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from pggnn.console import Incomplete, add_sweep, goes_on, loading, say, until, visible
 
-FORMS = {".csv": "csv", ".jsonl": "jsonl"}
-EMPTY, MOST_NAMED = "their rows are empty", 20
+FORMATS, MOST_NAMED = (".csv", ".jsonl"), 20
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
 
 
 def train(arguments: Sequence[str]) -> None:
-    """Trains what the arguments describe and prints the figures."""
+    """Trains a run and prints its figures."""
     from pggnn.train.options import parse, parser
 
     if "-h" in arguments or "--help" in arguments:
@@ -30,7 +29,7 @@ def train(arguments: Sequence[str]) -> None:
     try:
         summary = run(config, resume)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_how_to_go_on(config.folder)) from None
+        raise KeyboardInterrupt(_how_to_resume(config.folder)) from None
     if not is_main():
         return
     say(f"{config.folder}: {summary.metric} {summary}")
@@ -43,7 +42,7 @@ def train(arguments: Sequence[str]) -> None:
 
 
 def tune(args: argparse.Namespace) -> None:
-    """Tries options on a data set, and prints them ranked."""
+    """Trains candidates on a data set, and prints them ranked."""
     end = until(args)
     with loading():
         from pggnn.train.sweeps.keys import slug
@@ -58,15 +57,15 @@ def tune(args: argparse.Namespace) -> None:
     best = out / slug(ranked[0].name)
     say((out / "tune.md").read_text(encoding="utf-8"))
     say(f"Best: {ranked[0].name}, {ranked[0].metric} {ranked[0]} on validation graphs. It has been trained:")
-    run_of_best, every = shlex.quote(str(best)), shlex.quote(str(out))
-    say(f"  pggnn evaluate {run_of_best}\n  pggnn predict {run_of_best} GRAPHS --out predictions.csv")
-    say(f"Its options: {out / BEST}\nA page about all of them: pggnn report {every}")
+    quoted = shlex.quote(str(best))
+    say(f"  pggnn evaluate {quoted}\n  pggnn predict {quoted} GRAPHS --out predictions.csv")
+    say(f"Its options: {out / BEST}\nA page about all of them: pggnn report {shlex.quote(str(out))}")
     if ranked[0].trainings == 1:
-        say("What small differences are worth, more seeds tell: --protocol.seeds [0,1,2]")
+        say("More seeds show which differences are chance: --protocol.seeds [0,1,2]")
 
 
 def evaluate(args: argparse.Namespace) -> None:
-    """Prints the metrics of each training of a run."""
+    """Prints the metrics of each trial of a run."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -82,15 +81,15 @@ def evaluate(args: argparse.Namespace) -> None:
     names = [name for name in next(iter(found.values())) if name != NONFINITE]
     part = " of ".join(filter(None, (args.split, args.data))) or "test"
     table = Table(title=Text(visible(f"{args.run}: {args.which} checkpoint on {part}")))
-    for heading in ("training", *names):
-        table.add_column(heading, justify="left" if heading == "training" else "right")
+    table.add_column("training")
+    for name in names:
+        table.add_column(name, justify="right")
     for trial, figures in found.items():
         table.add_row(trial, *(f"{figures[name]:.4f}" for name in names))
     if len(found) > 1:
-        columns = {name: [figures[name] for figures in found.values()] for name in names}
-        spread = (f"{statistics.fmean(column):.4f} ± {deviation(column):.4f}" for column in columns.values())
+        columns = [[figures[name] for figures in found.values()] for name in names]
         table.add_section()
-        table.add_row("mean ± std", *spread)
+        table.add_row("mean ± std", *(f"{statistics.fmean(one):.4f} ± {deviation(one):.4f}" for one in columns))
     Console().print(table)
     if args.json is not None:
         write_text(args.json, to_json(found, indent=2) + "\n")
@@ -103,8 +102,8 @@ def predict(args: argparse.Namespace) -> None:
     """Writes predictions for graphs."""
     from pggnn.files import replacing
 
-    if args.out is not None and args.out.suffix not in FORMS:
-        raise ValueError(f"--out must end in {' or '.join(FORMS)}, got {args.out}")
+    if args.out is not None and args.out.suffix not in FORMATS:
+        raise ValueError(f"--out must end in {' or '.join(FORMATS)}, got {args.out}")
     with loading():
         from pggnn.train.runs.predict import Trained, write
         from pggnn.train.runs.predict import predict as answer
@@ -112,18 +111,17 @@ def predict(args: argparse.Namespace) -> None:
     rows = answer(trained, trained.read(args.graphs))
     if args.out is None:
         _, lost = write(rows, sys.stdout, "csv")
-        _say_nonfinite(lost, EMPTY, args.allow_nonfinite)
-        return
-    with replacing(args.out) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
-        count, lost = write(rows, file, FORMS[args.out.suffix])
-    networks = len(trained.scorers)
-    mean = f", the mean of {networks} networks" if networks > 1 else ""
-    say(f"{count} predictions{mean}: {args.out}")
-    _say_nonfinite(lost, EMPTY, args.allow_nonfinite)
+    else:
+        with replacing(args.out) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
+            count, lost = write(rows, file, args.out.suffix[1:])
+        networks = len(trained.scorers)
+        mean = f", the mean of {networks} networks" if networks > 1 else ""
+        say(f"{count} predictions{mean}: {args.out}")
+    _say_nonfinite(lost, "their rows are empty", args.allow_nonfinite)
 
 
 def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the subcommands; ``train`` is only listed here, for its options are those of the config."""
+    """Adds the subcommands; ``train`` is only listed: its options are those of the config."""
     command("train", None, TRAIN, "  pggnn train --help")
     sub = command(
         "tune", tune, "Try what may help on your graphs, one option at a time, then together; validation decides.",
@@ -154,7 +152,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     sub.add_argument("--out", type=Path, metavar="FILE", help="a .csv or .jsonl file (default: CSV on the terminal)")
 
 
-def _how_to_go_on(folder: Path) -> str:
+def _how_to_resume(folder: Path) -> str:
     kept = sorted(folder.glob("**/last.safetensors"), key=lambda path: path.stat().st_mtime)
     others = f" and {len(kept) - 1} other{'s' * (len(kept) > 2)}" if len(kept) > 1 else ""
     where = f"the checkpoint of the last whole epoch is {kept[-1]}{others}" if kept else "no epoch was completed"
@@ -166,11 +164,10 @@ def _say_nonfinite(graphs: Sequence[str | int], how: str, allowed: bool) -> None
     if not graphs:
         return
     named = ", ".join(map(str, graphs[:MOST_NAMED])) + ", …" * (len(graphs) > MOST_NAMED)
-    several = len(graphs) > 1
-    said = f"the answers for {len(graphs)} graph{'s' * several} are not finite, {how}: {named}"
+    message = f"the answers for {len(graphs)} graph{'s' * (len(graphs) > 1)} are not finite, {how}: {named}"
     if not allowed:
-        raise Incomplete(f"{said}; are there huge features? --allow-nonfinite makes this no error")
-    say(f"pggnn: {said}", file=sys.stderr)
+        raise Incomplete(f"{message}; are there huge features? --allow-nonfinite makes this no error")
+    say(f"pggnn: {message}", file=sys.stderr)
 
 
 def _add_run(sub: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""What a run consists of, as frozen dataclasses: the keys of a YAML file and the options of ``pggnn train``."""
+"""The config of a run, as frozen dataclasses: the keys of a YAML file and the options of ``pggnn train``."""
 
 import re
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
@@ -96,7 +96,7 @@ class OptimConfig:
     batch_size: int = whole(32, 1)
     """Graphs in a batch."""
     sampling: Literal["shuffle", "draws"] = "shuffle"
-    """Each graph once in an epoch; or each batch drawn afresh from all graphs, as the paper's authors do."""
+    """Each graph once in an epoch; or each batch drawn from all graphs, as the paper's authors do."""
     steps: int | None = whole(None, 1, 10**6)
     """Batches in an epoch of draws; by default as many as a shuffled epoch has."""
     epochs: int = whole(100, 1)
@@ -120,7 +120,7 @@ class OptimConfig:
     clip: float | None = real(None, POSITIVE)
     """Largest norm of the gradient; it is clipped above."""
     average: float = real(0.0, PART)
-    """Validates, tests and answers with a moving average of the weights, of which each epoch keeps this part, such as
+    """Validates, tests and predicts with a moving average of the weights. Each epoch keeps this part of it, such as
     0.9, and less in the first epochs; 0: no average."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
     """By default mean squared error, cross entropy, or binary cross entropy with several labels."""
@@ -128,7 +128,7 @@ class OptimConfig:
 
 @dataclass(frozen=True)
 class ProtocolConfig:
-    """What is trained on, chosen by and tested on."""
+    """How graphs are split for training, validation and test."""
 
     kind: Literal["auto", "splits", "random", "folds", "nested"] = "auto"
     """The data set's own splits; a random one (80/10/10); the paper's cross-validation, which tests in every epoch and
@@ -151,13 +151,13 @@ class RunConfig:
     out: str | None = None
     """Folder of the run; by default runs/DATA-MODEL."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """What to train on."""
+    """Device to train on."""
     precision: Literal["32", "tf32", "bf16", "16", "64"] = "32"
     """Float32; with TF32 or half-precision matrix products; or float64 throughout."""
     deterministic: bool = True
     """The same run twice gives the same numbers."""
     record: bool = True
-    """On a GPU: play training steps from a recording (a CUDA graph) where batches can be padded to one shape."""
+    """On a GPU: replay training steps as a CUDA graph where batches can be padded to one shape."""
     jobs: int = whole(0, 0)
     """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on each GPU."""
     threads: int = whole(0, 0, 1000)

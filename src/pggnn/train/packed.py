@@ -24,7 +24,7 @@ from pggnn.files import replacing
 RUNS, CURVES, ANSWERS = "runs.jsonl", "curves.parquet", "answers.parquet"
 COLUMNS = ("epoch", "lr", "loss", "val", "test", "seconds")
 ROUNDED = ("lr", "loss", "seconds")
-"""Of these :data:`DIGITS` digits are kept; figures are made from the others, which are exact."""
+"""Columns rounded to :data:`DIGITS` digits. The others, from which figures are made, are exact."""
 DIGITS = 5
 SPARE_BITS = 6
 """Bits of a float32 that five digits do not need."""
@@ -106,7 +106,7 @@ class Pack:
 
 
 def find(path: Path) -> tuple[Pack, str, str] | None:
-    """Of a path in a packed run: the pack, the run, and what is left of the path; None if there is no such run."""
+    """The pack and run of a path, and the rest of the path below the run; None if it is not in a packed run."""
     for folder in (path, *path.parents):
         if (folder / RUNS).is_file() and (folder / CURVES).is_file():
             pack, inside = _open(folder), PurePosixPath(path.relative_to(folder).as_posix())
@@ -130,7 +130,7 @@ def runs_below(folder: Path) -> list[Path]:
 
 
 def read_json(path: Path, kind: Any) -> Any:
-    """What a JSON file in the folder of a run holds, packed or not, if it is of this kind; None where there is none."""
+    """The content of a JSON file of a run, packed or not, checked against a type; None if there is no such file."""
     if path.exists() or (found := find(path)) is None:
         return files.read_json(path, kind)
     pack, run, inside = found
@@ -142,7 +142,7 @@ def read_json(path: Path, kind: Any) -> Any:
 
 
 def read_log(folder: Path) -> list[Record]:
-    """The records of a packed training; none where it is not packed."""
+    """The records of a packed training; empty if it is not packed."""
     found = find(folder)
     return found[0].log(*found[1:]) if found else []
 
@@ -156,13 +156,13 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_answers(folder: Path) -> dict[str, np.ndarray] | None:
-    """The answers of a packed run, or None where none were packed."""
+    """The answers of a packed run, or None if it has none."""
     found = find(folder)
     return found[0].predicted(found[1]) if found else None
 
 
 def write(folder: Path, entries: Sequence[PackedRun]) -> None:
-    """Adds runs to the files in a folder; those of the same names are replaced, all others stay."""
+    """Adds runs to the files in a folder; runs of the same name are replaced."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -200,7 +200,7 @@ def write(folder: Path, entries: Sequence[PackedRun]) -> None:
 
 
 def shortened(values: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers as float32, rounded so that their last bits are 0, which a file need not keep."""
+    """Numbers as float32, rounded so that their last bits are 0, which compress well."""
     whole = values.astype(np.float32).view(np.uint32)
     half, mask = np.uint32(1 << bits - 1), np.uint32(0xFFFFFFFF << bits & 0xFFFFFFFF)
     return ((whole + half) & mask).view(np.float32)
@@ -251,7 +251,7 @@ def _curve_table(entry: PackedRun) -> Any:
 
 
 def _answer_table(run: str, answers: dict[str, np.ndarray]) -> tuple[dict[str, Any], Any]:
-    """What is said of the answers in the run's line, and the answers."""
+    """The answers' entry in the line of the run, and the table of answers."""
     import pyarrow as pa
 
     about: dict[str, Any] = {key: answers[key].tolist() for key in ("kind", "epochs", "total", "trainings")}

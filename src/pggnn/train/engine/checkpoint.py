@@ -25,12 +25,12 @@ NAMES = re.compile(r"(model|average)\..+|optimizer\.[0-9]+\..+")
 
 
 class BadCheckpoint(ValueError):
-    """A file that cannot be gone on from."""
+    """A checkpoint that training cannot resume from."""
 
 
 @dataclass
 class Checkpoint:
-    """What is needed to go on after an epoch."""
+    """What is needed to resume after an epoch."""
 
     weights: dict[str, Tensor]
     """The network's state dict."""
@@ -39,7 +39,7 @@ class Checkpoint:
     optimizer: dict[str, Any] = field(default_factory=dict)
     """The optimizer's state dict."""
     average: dict[str, Tensor] = field(default_factory=dict)
-    """The state dict of the network's moving average, if that is what answers."""
+    """The state dict of the moving average, if there is one."""
 
     def save(self, path: Path, keep: Path | None = None) -> None:
         """Writes the file; the one that was there moves to ``keep``."""
@@ -72,7 +72,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: Path) -> "Checkpoint":
-        """Reads a file back; one that is missing, truncated, damaged or another program's is refused."""
+        """Reads a file; one that is missing, truncated, damaged or of another program is refused."""
         from safetensors import SafetensorError, safe_open
 
         if not path.is_file():
@@ -110,7 +110,7 @@ class Checkpoint:
 
 
 class Header(TypedDict):
-    """What is no tensor."""
+    """Everything but the tensors."""
 
     format: int
     state: dict[str, Any]
@@ -119,7 +119,7 @@ class Header(TypedDict):
 
 
 class Progress(TypedDict):
-    """What the state of a training has."""
+    """The state of a training."""
 
     epoch: int
     best_epoch: int
@@ -131,7 +131,7 @@ class Progress(TypedDict):
 
 
 def progress(state: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The state in the checkpoint at ``path``, if a training can go on from it."""
+    """The state in the checkpoint at ``path``, checked."""
     try:
         found: dict[str, Any] = checked(state, Progress, f"{path}, state")
     except ValueError as error:
@@ -142,14 +142,14 @@ def progress(state: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
-    """Gives the network weights of the checkpoint at ``path``, or says in which it differs."""
+    """Loads weights of the checkpoint at ``path``, or says which of them differs."""
     _compare(weights, model.state_dict(), path)
     model.load_state_dict(weights)
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], path: Path) -> None:
-    """Gives the optimizer its state in the checkpoint at ``path``: PyTorch compares no shapes, and its fused kernels
-    write beyond tensors that are too small."""
+    """Loads the optimizer's state of the checkpoint at ``path``. Shapes are checked here: PyTorch does not, and its
+    fused kernels would write beyond tensors that are too small."""
     own = optimizer.state_dict()["param_groups"]
     groups = state.get("param_groups") or []
     if [group.get("params") for group in groups] != [group["params"] for group in own]:
@@ -166,7 +166,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], path
 
 
 def known(theirs: dict[str, Any], own: dict[str, Any], path: Path) -> dict[str, Any]:
-    """What of a state in the checkpoint at ``path`` one's own has too, each value of the same kind."""
+    """The values of a state in the checkpoint at ``path`` that our own has too, each of the same type."""
     for name, value in own.items():
         if name in theirs and not _is_alike(theirs[name], value):
             raise BadCheckpoint(f"{path} is of another training: {name} is {theirs[name]!r} there, not {value!r}")
@@ -178,7 +178,7 @@ def _flat(state: dict[int, dict[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _is_alike(one: Any, other: Any) -> bool:
-    """Whether two values are of one kind: numbers, or lists of as many."""
+    """Whether two values are both numbers, or lists of equal length."""
     if isinstance(other, (list, tuple)):
         return isinstance(one, (list, tuple)) and len(one) == len(other) and all(map(_is_alike, one, other))
     kinds: Any = (int, float) if isinstance(other, float) else type(other)
@@ -186,7 +186,7 @@ def _is_alike(one: Any, other: Any) -> bool:
 
 
 def _compare(theirs: dict[str, Tensor], own: dict[str, Tensor], path: Path) -> None:
-    """Refuses tensors of other names, shapes or types than one's own."""
+    """Refuses tensors whose names, shapes or types differ from our own."""
     for name in sorted(own.keys() | theirs.keys()):
         there, here = (_describe(tensors.get(name)) for tensors in (theirs, own))
         if there != here:
@@ -205,7 +205,7 @@ def _describe(value: Any) -> str:
 
 
 def keep_as(path: Path, keep: Path) -> None:
-    """Lets a file be found under another name too, whatever becomes of the first."""
+    """Links or copies a file to another name."""
     with replacing(keep) as file:
         try:
             os.link(path, file)

@@ -1,4 +1,4 @@
-"""The most memory that this process has taken, and how much there is."""
+"""Peak memory of this process, and how much memory there is."""
 
 import math
 import os
@@ -11,8 +11,11 @@ import torch
 
 
 def peak_memory() -> dict[str, float]:
-    """MiB of RAM, libraries included, and of the GPU as PyTorch reserved it, without its context, and as tensors used
-    it: of what is reserved for batches of many sizes much may lie idle. 0 where unknown."""
+    """Peak memory in MiB, 0 where unknown.
+
+    ``ram`` includes libraries. ``gpu`` is what PyTorch reserved, without the context of CUDA, ``gpu_used`` what tensors
+    took of that; with batches of many sizes it may be much less.
+    """
     gpu = used = 0
     if torch.cuda.is_initialized():
         gpu, used = torch.cuda.max_memory_reserved(), torch.cuda.max_memory_allocated()
@@ -20,7 +23,7 @@ def peak_memory() -> dict[str, float]:
 
 
 def available() -> float:
-    """Bytes of RAM that processes here may have in all; infinity where unknown."""
+    """Bytes of RAM that there are for all processes; infinity where unknown."""
     found = [math.inf]
     with suppress(OSError, ValueError, AttributeError):  # Windows
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -31,7 +34,7 @@ def available() -> float:
 
 def _resident() -> float:
     try:
-        # What resource tells of begins with the memory of the process that started this one.
+        # resource's figure starts from the memory of the parent process
         found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
     except OSError:  # not Linux
         found = None

@@ -1,4 +1,4 @@
-"""When the learning rate falls, and when training ends for it."""
+"""Learning-rate schedules, and when a low rate ends training."""
 
 from typing import Any
 

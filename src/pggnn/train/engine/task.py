@@ -21,7 +21,7 @@ DEFAULT_LOSS = {"regression": "mse", "classification": "cross_entropy", "multila
 METRIC = {"regression": "MAE", "classification": "accuracy", "multilabel": "average precision"}
 
 NONFINITE = "nonfinite"
-"""Beside metrics: the answers that are not finite."""
+"""Key, among metrics, of the answers that are not finite."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Task:
         return y.float().view(-1, self.schema.out_channels)
 
     def loss(self, scores: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
-        """Sum of the loss over the targets that count; the mean over columns where there are several. That of a
-        committee is the sum over its networks, each of which then learns as if it were alone."""
+        """Sum of the loss over the targets, weighted by ``counts``, and mean over their columns. The loss of a
+        committee is the sum over its networks, so that each learns as if alone."""
         if scores.dim() == 3:
             return torch.stack([self.loss(one, targets, counts) for one in scores]).sum()
         name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name
@@ -106,8 +106,8 @@ class Task:
         return targets.long() if self.kind == "multilabel" else targets
 
     def measure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
-        """The metrics of answers, those of all processes together. A class of which the answer is not finite is missed,
-        and no other is found for it; errors and precisions are then not finite either."""
+        """The metrics, over all processes. In classification an answer that is not finite is wrong; in other tasks it
+        makes the metrics NaN or infinite."""
         metrics = self.metrics().to(outputs.device)
         missed = targets[:0]
         if self.kind == "classification":  # or argmax would take NaN for the first class
@@ -122,8 +122,8 @@ class Task:
         return {name: float(value) for name, value in metrics.compute().items()}
 
     def outputs(self, scores: Tensor) -> Tensor:
-        """Scores as answers that can be averaged over models: probabilities, or values. A committee's are averaged.
-        What an infinite score makes sure of, an overflow does: its probability is NaN."""
+        """Probabilities or values, which can be averaged over models; the mean over a committee. An infinite score is
+        an overflow, so its probability is NaN."""
         answers = _wide(scores)
         infinite = ~answers.isfinite()
         if self.kind == "classification":
@@ -134,7 +134,7 @@ class Task:
 
 
 def is_finite(outputs: Tensor) -> Tensor:
-    """Which answers are numbers throughout."""
+    """Which answers are finite in all columns."""
     return outputs.isfinite().flatten(1).all(1)
 
 

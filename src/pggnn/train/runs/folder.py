@@ -1,4 +1,4 @@
-"""The folder of a run: what is in it, whose it is, and what is missing."""
+"""The folder of a run: its files, its lock, and the trials that are missing."""
 
 import json
 import os
@@ -27,18 +27,18 @@ from pggnn.train.runs.protocol import RunSummary, Trial
 SCHEMA, GRAPHS, ENVIRONMENT, SUMMARY = "schema.json", "graphs.json", "environment.json", "summary.json"
 LOCK = "lock"
 PLACES = ("run.out", "data.root")
-"""Options that only say where things lie on one machine; what is passed on leaves them out."""
+"""Options that are paths on one machine; shared files leave them out."""
 CIRCUMSTANCES = (*PLACES, "run.device", "run.jobs", "run.threads", "run.tensorboard", "data.workers")
-"""Options that make no difference to what a run is."""
+"""Options that do not change the figures of a run."""
 MAY_CHANGE = (*CIRCUMSTANCES, "optim.epochs", "protocol.seeds", "protocol.only")
-"""Options in which a run that goes on may differ from how it began."""
+"""Options that may change when a run is resumed."""
 PATIENCE = 20.0
-"""Seconds until a process that should have ended is said to be in the way."""
+"""Seconds to wait for the lock of a folder."""
 
 
 @contextmanager
 def claimed(folder: Path, wanted: bool = True) -> Iterator[None]:
-    """Keeps other processes from beginning or changing the run in a folder, and leaves none that nothing came into."""
+    """Locks the folder of a run, and makes it if there is none; removes it at the end if it is still empty."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: choose another folder by --run.out")
     if packed.holds(folder):
@@ -61,11 +61,10 @@ def claimed(folder: Path, wanted: bool = True) -> Iterator[None]:
 
 
 def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
-    """Makes the folder of a new run, or checks that the one there is this run. It must be :func:`claimed`."""
-    folder, anew = config.folder, True
-    keeps = ("*.safetensors", protocol.RESULT)
-    if (folder / FILE).exists() and any(file for name in keeps for file in folder.glob(f"**/{name}")):
-        anew = False  # else nothing is lost if it begins again
+    """Makes the files of a new run, or checks that the folder holds this run. It must be :func:`claimed`."""
+    folder, keeps = config.folder, ("*.safetensors", protocol.RESULT)
+    new = not ((folder / FILE).exists() and any(file for name in keeps for file in folder.glob(f"**/{name}")))
+    if not new:
         if resume is None:
             raise ValueError(
                 f"{folder} holds a run already: go on with --resume, or choose another folder by --run.out"
@@ -85,38 +84,40 @@ def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
         raise ValueError(f"{folder} is not empty and holds no run: choose another folder by --run.out")
     try:
         clear(folder)
-        save(config, folder)  # first: by this file a run that was cut off here is known
-        if anew or not (folder / SCHEMA).exists():
+        save(config, folder)  # first: a folder with this file is a run, even if this is interrupted
+        if new or not (folder / SCHEMA).exists():
             write_text(folder / SCHEMA, graphs.schema.to_json() + "\n")
-        if anew or not (folder / GRAPHS).exists():
+        if new or not (folder / GRAPHS).exists():
             write_text(folder / GRAPHS, json.dumps(describe_graphs(config, graphs)) + "\n")
-        if missing(config) or not (folder / ENVIRONMENT).exists():  # or figures would be said to be of this machine
+        if (
+            missing(config) or not (folder / ENVIRONMENT).exists()
+        ):  # figures of a run that has ended are of the machine before
             write_text(folder / ENVIRONMENT, json.dumps(describe_machine(config), indent=2) + "\n")
     except OSError as error:
         raise ValueError(f"the run's folder {folder} cannot be written: {error.strerror}") from None
 
 
 def discard_unbegun(folder: Path) -> None:
-    """Takes back what :func:`prepare` wrote where no training has begun since; the folder goes with the claim on it."""
+    """Removes what :func:`prepare` wrote if no training has begun since."""
     if not any(one.is_dir() for one in folder.iterdir()):
         for name in (FILE, SCHEMA, GRAPHS, ENVIRONMENT):
             (folder / name).unlink(missing_ok=True)
 
 
 class Digest(TypedDict):
-    """By what the graphs of a run are known again."""
+    """Number and checksum of the graphs of a run."""
 
     graphs: int
     sha256: str
 
 
 def describe_graphs(config: Config, graphs: Graphs) -> dict[str, Any]:
-    """By what the graphs of a run are known again. Walks are computed, and not the same to the last bit everywhere."""
+    """Their :class:`Digest`, without features of walks, whose last bits differ between machines."""
     return {"graphs": len(graphs), "sha256": graphs.fingerprint(*(["node.x"] if config.data.walks else []))}
 
 
 def check_same(config: Config, graphs: Graphs) -> None:
-    """Refuses other graphs than those that a run was trained on: which of them train and which test would change."""
+    """Refuses graphs that a run was not trained on: they would be split otherwise."""
     known = read_json(config.folder / GRAPHS, Digest)
     if known is not None and known != (now := describe_graphs(config, graphs)):
         raise ValueError(
@@ -126,13 +127,13 @@ def check_same(config: Config, graphs: Graphs) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Removes what a process that was killed while writing has left."""
+    """Removes unfinished files of a process that was killed."""
     for file in unfinished(folder):
         file.unlink(missing_ok=True)
 
 
 def describe_machine(config: Config) -> dict[str, Any]:
-    """Versions and hardware, for the record; a GPU where the run has one."""
+    """Versions and hardware of a run."""
     return {
         "pggnn": pggnn.__version__,
         "python": platform.python_version(),
@@ -145,15 +146,16 @@ def describe_machine(config: Config) -> dict[str, Any]:
 
 
 def uses_gpu(config: Config) -> bool:
-    """Whether a run is to be trained on a GPU: if there is one, unless the config says."""
+    """Whether a run is trained on a GPU: if there is one, unless the config says otherwise."""
     return config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
 
 
 @contextmanager
 def locked(folder: Path, wanted: bool) -> Iterator[None]:
-    """Keeps other processes from training in the same folder; waits for one that is about to end.
+    """Keeps other processes from training in the same folder.
 
-    When a run is killed, its trainings end with their next step, and processes that assemble batches in some seconds.
+    It waits a while: when a run is killed, its trainings end with their next step, and their data loaders some seconds
+    later.
     """
     if not wanted or sys.platform == "win32":
         yield
@@ -174,7 +176,7 @@ def locked(folder: Path, wanted: bool) -> Iterator[None]:
 
 
 def missing(config: Config) -> list[Trial]:
-    """The trainings of a run that have not come to their end."""
+    """The trials of a run that have not ended."""
     results = {trial: protocol.load_result(config.folder / trial.name) for trial in protocol.trials(config)}
     return [
         trial
@@ -184,7 +186,7 @@ def missing(config: Config) -> list[Trial]:
 
 
 def is_done(config: Config) -> bool:
-    """Whether the folder holds this very run, and nothing of it is missing."""
+    """Whether the folder holds this run, and all its trials have ended."""
     there = (config.folder / FILE).exists() and (config.folder / ENVIRONMENT).exists()
     return (
         (there or packed.holds(config.folder))
@@ -199,7 +201,7 @@ def is_run(folder: Path) -> bool:
 
 
 def conclude(config: Config, write: bool = True) -> RunSummary:
-    """The figures of a run whose trainings have all ended, also as a file in its folder where it has one."""
+    """The figures of a run whose trials have all ended; also written to its folder, unless it is packed."""
     summary = protocol.summarise(config, config.folder)
     if write and not packed.holds(config.folder):
         write_text(config.folder / SUMMARY, to_json(asdict(summary), indent=2) + "\n")

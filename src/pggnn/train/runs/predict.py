@@ -1,4 +1,4 @@
-"""Trained networks at work: evaluation on graphs with targets, prediction for graphs without."""
+"""Trained networks: evaluation on graphs with targets, prediction for graphs without."""
 
 import csv
 import math
@@ -29,16 +29,16 @@ from pggnn.train.runs.folder import SCHEMA, check_same
 from pggnn.train.runs.protocol import Trial
 
 NOTE = "not finite"
-"""What a row says whose answer is NaN or infinite."""
+"""The note of a row whose answer is NaN or infinite."""
 
 
 def device() -> str:
-    """Where trained networks answer."""
+    """The device of trained networks."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def collater_for(graphs: Graphs) -> Collater:
-    """Graphs to answer for, where networks answer if they fit there."""
+    """Graphs for evaluation, on the networks' device if they fit there."""
     return Collater(graphs, fitting(graphs, device()))
 
 
@@ -102,18 +102,21 @@ class Trained:
                 raise ValueError(f"{path}: {what} is {theirs}, but the networks were trained with {ours}")
         return dataset
 
-    def answers(self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None) -> Tensor:
-        """Mean output of the networks for the given graphs: probabilities of classes, or values."""
-        batches = ordered_batches(collater, self.config.optim.batch_size, index)
+    def answers(
+        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """Mean outputs of the networks for the given graphs, probabilities of classes or values, and the targets."""
         chosen = [self.scorers[trial] for trial in trials or self.scorers]
+        batches = ordered_batches(collater, self.config.optim.batch_size, index)
         place = next(chosen[0].parameters()).device
-        return compute_outputs(chosen, self.task, batches, place, targets=False)[0].cpu()
+        outputs, expected = compute_outputs(chosen, self.task, batches, place, targets)
+        return outputs.cpu(), expected.cpu()
 
 
 def evaluate(folder: str | Path, data: str | None = None, split: str | None = None, which: str = "best") -> Any:
-    """The metrics of each training of a run, on its own test graphs or on other graphs; yields name and figures.
+    """The metrics of each trial of a run, on its own test graphs or on other graphs; yields trials and figures.
 
-    An answer that is not finite is counted as wrong. Figures then have ``"nonfinite"``, the names of the graphs.
+    An answer that is not finite counts as wrong; ``"nonfinite"`` then lists the names of such graphs.
     """
     trained = Trained.load(folder, which)
     task, name = trained.task, data or trained.config.data.name
@@ -133,7 +136,7 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
         check_same(trained.config, graphs)
     if "y" not in graphs.node | graphs.graph:
         raise ValueError(f"{name}: the graphs have no targets to evaluate against; pggnn predict needs none")
-    collater, labelled = collater_for(graphs), Collater(graphs, plan=False)
+    collater = collater_for(graphs)
     for trial in trained.scorers:
         if data is None:
             found = protocol.split(trained.config, graphs, trial)
@@ -142,8 +145,8 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
             index = dataset.splits[split] if split else torch.arange(len(graphs))
-        outputs = trained.answers(collater, index, [trial])
-        figures: dict[str, Any] = task.measure(outputs, task.targets(labelled.collate(index).y))
+        outputs, targets = trained.answers(collater, index, [trial])
+        figures: dict[str, Any] = task.measure(outputs, targets)
         numbers = torch.arange(len(index))
         if trained.schema.level == "node":
             numbers = numbers.repeat_interleave(collater.counts[0].cpu()[index])
@@ -157,16 +160,12 @@ def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]
     """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
     ``"note"`` says so."""
     collater = collater_for(Graphs.of(dataset))
-    outputs = trained.answers(collater)
+    outputs, _ = trained.answers(collater, targets=False)
     names = dataset.ids or range(len(collater.graphs))
+    places: list[dict[str, Any]] = [{"graph": name} for name in names]
     if trained.schema.level == "node":
-        places = [
-            {"graph": name, "node": node}
-            for name, nodes in zip(names, collater.counts[0].tolist(), strict=True)
-            for node in range(nodes)
-        ]
-    else:
-        places = [{"graph": name} for name in names]
+        counts = collater.counts[0].tolist()
+        places = [row | {"node": i} for row, nodes in zip(places, counts, strict=True) for i in range(nodes)]
     for place, row in zip(places, outputs.tolist(), strict=True):
         yield place | _answer(trained, row)
 
@@ -175,34 +174,33 @@ def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int,
     """Writes rows as ``"csv"`` or ``"jsonl"``; returns how many, and the graphs whose answers are not finite."""
     count = 0
     lost: dict[Name, None] = {}
-    writer: Any = None
-    for count, row in enumerate(rows, start=1):  # noqa: B007
+    writer = csv.writer(file, lineterminator="\n")
+    for count, row in enumerate(rows, start=1):
         if row["note"] == NOTE:
             lost[row["graph"]] = None
         if form == "jsonl":
             file.write(to_json(row) + "\n")
             continue
-        if writer is None:
-            writer = csv.writer(file, lineterminator="\n")
+        if count == 1:
             writer.writerow(map(csv_cell, row))
         writer.writerow(map(csv_cell, row.values()))
     return count, [*lost]
 
 
 def _answer(trained: Trained, row: list[float]) -> dict[str, Any]:
-    finite = all(map(math.isfinite, row))
-    known = _named(trained, row)
-    return (known if finite else dict.fromkeys(known)) | {"note": None if finite else NOTE}
-
-
-def _named(trained: Trained, row: list[float]) -> dict[str, Any]:
     if trained.task.kind == "classification":
         classes = trained.schema.classes
         best = max(range(len(row)), key=row.__getitem__)
-        return {"prediction": classes[best]} | {f"p({name})": round(p, 6) for name, p in zip(classes, row, strict=True)}
-    if len(row) == 1:
-        return {"prediction": row[0]}
-    return {f"prediction {i}": value for i, value in enumerate(row)}
+        known = {"prediction": classes[best]} | {
+            f"p({name})": round(p, 6) for name, p in zip(classes, row, strict=True)
+        }
+    elif len(row) == 1:
+        known = {"prediction": row[0]}
+    else:
+        known = {f"prediction {i}": value for i, value in enumerate(row)}
+    if all(map(math.isfinite, row)):
+        return known | {"note": None}
+    return dict.fromkeys(known) | {"note": NOTE}
 
 
 def _some(labels: tuple[Any, ...]) -> str:

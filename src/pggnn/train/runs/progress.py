@@ -1,7 +1,6 @@
-"""Progress bars: one for each training that runs, with loss, metric, learning rate and time left."""
+"""Progress bars, one for each training: loss, metric, learning rate and time left."""
 
 import time
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -13,15 +12,15 @@ from pggnn.train.engine.loop import Callback
 from pggnn.train.engine.task import NONFINITE
 
 REFRESH = 0.5
-"""Seconds between two looks at the loss, which on a GPU has to be waited for."""
+"""Seconds between updates within an epoch: reading the loss waits for the GPU."""
 
 
 class Bars:
-    """Bars on a terminal; a line per tenth of the way where there is none.
+    """Bars on a terminal, and elsewhere a line for each tenth of the epochs.
 
     Args:
-        console: Where they are.
-        metric: What the figures of an epoch are; several where trainings differ, which then need no name.
+        console: Where to show them.
+        metric: Name of the figures of an epoch; empty where trainings have different ones.
         tested: Whether test figures are shown.
     """
 
@@ -29,7 +28,7 @@ class Bars:
         self.console, self.metric, self.parts = console, metric, ("val", "test") if tested else ("val",)
         self._progress = Progress(
             TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn(), TextColumn("epochs"),
-            TextColumn("{task.fields[said]}"), TimeElapsedColumn(), TimeRemainingColumn(),
+            TextColumn("{task.fields[status]}"), TimeElapsedColumn(), TimeRemainingColumn(),
             console=console, disable=not console.is_terminal,
         )  # fmt: skip
 
@@ -37,9 +36,7 @@ class Bars:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
     def add(self, name: str, epochs: int, done: int = 0) -> "Bar":
@@ -52,32 +49,30 @@ class Bar(Callback):
 
     def __init__(self, bars: Bars, name: str, epochs: int, done: int) -> None:
         self._bars, self._name, self._epochs = bars, name, epochs
-        self._task = bars._progress.add_task(visible(name), total=epochs, completed=done, said="")
+        self._task = bars._progress.add_task(visible(name), total=epochs, completed=done, status="")
         self._looked, self._tail, self.done = 0.0, "", done
 
     def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
-        """After each batch: looks at the loss now and then."""
+        """After each batch: reads the loss at most every :data:`REFRESH` seconds."""
         if (now := time.monotonic()) - self._looked < REFRESH:
             return
         self._looked = now
-        loss = float(summed) / targets
-        self._bars._progress.update(
-            self._task, completed=self.done + step / steps, said=f"loss {loss:.4g} {self._tail}"
-        )
+        status = f"loss {float(summed) / targets:.4g} {self._tail}"
+        self._bars._progress.update(self._task, completed=self.done + step / steps, status=status)
 
     def epoch(self, record: Record) -> None:
         """After each epoch."""
         self.done = record["epoch"]
         figures = ", ".join(_figure(part, record) for part in self._bars.parts if part in record)
         self._tail = " ".join(filter(None, (self._bars.metric, figures, f"lr {record['lr']:.2g}")))
-        said = f"loss {record['loss']:.4g} {self._tail}"
-        self._bars._progress.update(self._task, completed=self.done, said=said)
+        status = f"loss {record['loss']:.4g} {self._tail}"
+        self._bars._progress.update(self._task, completed=self.done, status=status)
         tenth = max(1, self._epochs // 10)
         if not self._bars.console.is_terminal and (self.done % tenth == 0 or self.done == self._epochs):
-            tell(self._bars.console, f"{self._name}: epoch {self.done}/{self._epochs}, {said}")
+            tell(self._bars.console, f"{self._name}: epoch {self.done}/{self._epochs}, {status}")
 
     def finish(self) -> None:
-        """The training has ended, perhaps before its last epoch."""
+        """After the training, which may have ended before its last epoch."""
         self._bars._progress.update(self._task, total=max(self.done, 1), completed=max(self.done, 1))
 
 

@@ -1,4 +1,4 @@
-"""Which trainings make up a run: seeds, splits and folds, and the figures that come out of all of them."""
+"""The trials of a run, one for each seed and fold, their splits, and the figures over all of them."""
 
 import math
 import statistics
@@ -25,26 +25,26 @@ CROSS_VALIDATION = ("folds", "nested")
 
 @dataclass(frozen=True)
 class Trial:
-    """One training of a run."""
+    """One training of a run, by seed and fold."""
 
     seed: int
     fold: int | None = None
 
     @property
     def name(self) -> str:
-        """Its folder inside the run's."""
+        """Its folder in that of the run."""
         return f"seed{self.seed}" + (f"/fold{self.fold}" if self.fold is not None else "")
 
 
 class Memory(TypedDict):
-    """Most memory that a training took, in MiB."""
+    """Peak memory of a training, in MiB."""
 
     ram: float
     gpu: float
 
 
 class TrialResult(TypedDict):
-    """What is kept of a training that has ended."""
+    """The result of a training that has ended."""
 
     metric: str
     ended: Literal["epochs", "learning rate"]
@@ -81,7 +81,7 @@ class RunSummary:
 
 
 def figure(mean: float, std: float | None, digits: int) -> str:
-    """With the deviation, if it is known."""
+    """A mean, with its deviation if that is known."""
     return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std is not None else "")
 
 
@@ -101,7 +101,7 @@ def trials(config: Config) -> list[Trial]:
 
 
 def split(config: Config, graphs: Graphs, trial: Trial) -> Split:
-    """What a training learns from, is chosen by and tested on."""
+    """The graphs that a trial trains, validates and tests on."""
     chosen = kind(config, graphs)
     if chosen == "splits":
         missing = [name for name in ("train", "val", "test") if name not in graphs.splits]
@@ -135,7 +135,7 @@ def _fold(config: Config, graphs: Graphs, trial: Trial) -> Split:
 
 
 def _hold_out(index: Tensor, y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """A tenth of each class set apart, at least one graph of it, if that leaves one to train on."""
+    """Holds out a tenth of each class, at least one graph if another is left to train on."""
     generator = torch.Generator().manual_seed(seed)
     shuffled = index[torch.randperm(len(index), generator=generator)]
     kept, held = [], []
@@ -148,25 +148,24 @@ def _hold_out(index: Tensor, y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def save_result(folder: Path, result: dict[str, Any]) -> None:
-    """Marks a training as ended, with what came out."""
+    """Writes the result of a training, which marks it as ended."""
     write_text(folder / RESULT, to_json(result, indent=2) + "\n")
 
 
 def load_result(folder: Path) -> dict[str, Any] | None:
-    """What came out of a training, or None while it has not ended."""
+    """The result of a training, or None while it has not ended."""
     result: dict[str, Any] | None = packed.read_json(folder / RESULT, TrialResult)
     return result
 
 
 def summarise(config: Config, folder: Path) -> RunSummary:
     """The figures of a run whose trainings have all ended."""
-    results = {trial: load_result(folder / trial.name) for trial in trials(config)}
-    missing = [trial.name for trial, result in results.items() if result is None]
+    every = trials(config)
+    ended = {trial: result for trial in every if (result := load_result(folder / trial.name)) is not None}
+    missing = [trial.name for trial in every if trial not in ended]
     if missing:
-        raise ValueError(f"{folder}: {len(missing)} of {len(results)} trainings have not ended: {', '.join(missing)}")
-    ended = {trial: result for trial, result in results.items() if result is not None}
-    metric = next(iter(ended.values()))["metric"]
-    per_seed: dict[int, list[float]] = {}
+        raise ValueError(f"{folder}: {len(missing)} of {len(every)} trainings have not ended: {', '.join(missing)}")
+    per_seed: list[list[float]] = []
     epochs: list[int] = []
     for seed in config.protocol.seeds:
         of_seed = [trial for trial in ended if trial.seed == seed]
@@ -177,24 +176,24 @@ def summarise(config: Config, folder: Path) -> RunSummary:
             values = [ended[trial]["test"] for trial in of_seed]
             key = "best_epoch" if config.protocol.report == "best" else "epoch"
             epochs += [ended[trial][key] for trial in of_seed]
-        per_seed[seed] = values
-    means = [statistics.fmean(values) for values in per_seed.values()]
-    each = means if len(means) > 1 else next(iter(per_seed.values()))
-    return RunSummary(metric, statistics.fmean(means), deviation(each), each, epochs)
+        per_seed.append(values)
+    means = [statistics.fmean(values) for values in per_seed]
+    each = means if len(means) > 1 else per_seed[0]
+    return RunSummary(ended[every[0]]["metric"], statistics.fmean(means), deviation(each), each, epochs)
 
 
 def deviation(values: Sequence[float]) -> float:
-    """That of the population; NaN where a value is not finite."""
+    """Standard deviation of the population; NaN where a value is not finite."""
     return statistics.pstdev(values) if all(map(math.isfinite, values)) else math.nan
 
 
 def curve(records: list[log.Record], what: str) -> dict[int, float]:
-    """A figure of each epoch of a training that has it."""
+    """A figure by epoch, for the epochs that have it."""
     return {record["epoch"]: record[what] for record in records if what in record}
 
 
 def best_common_epoch(curves: list[dict[int, float]]) -> tuple[int, list[float]]:
-    """The epoch whose mean over the folds is best, of those that all folds have, and the folds' accuracies in it.
+    """The epoch with the best mean over the folds, of those that all folds have, and the folds' accuracies in it.
 
     This is the paper's way of reporting cross-validation. There is no separate test set: the choice of the epoch has
     seen the figures that are reported.

@@ -1,4 +1,4 @@
-"""A run: its trainings, one after another or side by side."""
+"""A run: its trials, trained one after another or side by side."""
 
 import logging
 import math
@@ -6,9 +6,9 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
+from lightning.fabric import Fabric
 from rich.console import Console
 
 from pggnn.console import is_gpu_full, tell
@@ -19,37 +19,33 @@ from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config
 from pggnn.train.engine import checkpoint, log
 from pggnn.train.engine.distributed import is_main, processes
+from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
 from pggnn.train.engine.models import COPIES, build
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import claimed, clear, conclude, locked, missing, prepare, uses_gpu
-from pggnn.train.runs.pool import WorkerPool, last_error, visible_gpus
+from pggnn.train.runs.pool import Worker, WorkerPool, last_error, visible_gpus
 from pggnn.train.runs.progress import Bar, Bars
 from pggnn.train.runs.protocol import RunSummary, Trial
-
-if TYPE_CHECKING:
-    from lightning.fabric import Fabric
-
-    from pggnn.train.engine.loop import Callback, Training
 
 ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
 STOPPED, ORPHANED = 75, 76
-"""Exit codes of a training that stopped for want of time, and of one whose parent is no more."""
+"""Exit codes of a training that ran out of time, and of one whose parent process has ended."""
 POLL = 0.3
-"""Seconds between two looks at other processes."""
+"""Seconds between checks of worker processes."""
 
 
 class Failed(ValueError):
-    """Some of several trainings came to no end; the others did."""
+    """Some of several trainings failed."""
 
 
 def train(config: Config, resume: str | None = None, console: Console | None = None) -> RunSummary:
-    """Trains all that a run consists of, or what is missing of it, and returns its figures.
+    """Trains all trials of a run that have not ended, and returns its figures.
 
     Args:
         config: The run.
-        resume: ``"last"`` or ``"previous"``: goes on with the run in its folder, from that checkpoint of each training.
+        resume: ``"last"`` or ``"previous"``: continues the run in its folder from that checkpoint of each trial.
         console: Where to show progress.
     """
     console = console or Console(stderr=True)
@@ -60,14 +56,14 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     with claimed(config.folder, main):
         if main:
             prepare(config, graphs, resume)
-        todo = [(config, trial) for trial in missing(config)]
+        pending, jobs = missing(config), side_by_side(config)
         with Bars(console if main else Console(quiet=True), task.metric) as bars:
-            if processes()[0] == 1 and side_by_side(config) > 1:
-                train_side_by_side(todo, side_by_side(config), resume, bars)
-            elif todo:
+            if processes()[0] == 1 and jobs > 1:
+                train_side_by_side([(config, trial) for trial in pending], jobs, resume, bars)
+            elif pending:
                 fabric = make_fabric(config)
                 collater = make_collater(config, graphs, fabric)
-                for _, trial in todo:
+                for trial in pending:
                     bar = bars.add(trial.name, config.optim.epochs)
                     train_trial(config, trial, collater, fabric, resume, bar)
                     bar.finish()
@@ -75,7 +71,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
 
 
 def check(config: Config, graphs: Graphs) -> None:
-    """Finds what is wrong with a run before there is a folder for it."""
+    """Refuses a run that cannot be trained, before its folder is made."""
     if uses_gpu(config) and not torch.cuda.is_available():
         raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
     if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
@@ -92,22 +88,19 @@ def check(config: Config, graphs: Graphs) -> None:
 
 
 def train_trial(
-    config: Config, trial: Trial, collater: Collater, fabric: "Fabric", resume: str | None, callback: "Callback"
+    config: Config, trial: Trial, collater: Collater, fabric: Fabric, resume: str | None, callback: Callback
 ) -> None:
-    """One training, to its end."""
-    from pggnn.train.engine.loop import LAST, PREVIOUS, Training
-
+    """Trains one trial to its end."""
     folder = config.folder / trial.name
     folder.mkdir(parents=True, exist_ok=True)
     cores = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
     torch.set_num_threads(config.run.threads or max(1, cores // side_by_side(config)))
     if fabric.device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()  # those of the training before this one
+        torch.cuda.reset_peak_memory_stats()  # of the training before this one
     with locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             clear(folder)
-        split = protocol.split(config, collater.graphs, trial)
-        training = Training(config, collater, split, trial.seed, folder, fabric)
+        training = make_training(config, trial, collater, folder, fabric)
         if resume is not None and any((folder / name).exists() for name in (LAST, PREVIOUS)):
             path = folder / {"last": LAST, "previous": PREVIOUS}[resume]
             try:
@@ -123,13 +116,15 @@ def train_trial(
     fabric.barrier()  # the others read the result too
 
 
-def first_training(config: Config, graphs: Graphs, folder: Path) -> "Training":
-    """The first training of a run, made but not begun, to be measured in a folder of its own."""
-    from pggnn.train.engine.loop import Training
+def first_training(config: Config, graphs: Graphs, folder: Path) -> Training:
+    """The training of a run's first trial, in a folder of its own; it has not begun."""
+    fabric = make_fabric(config)
+    return make_training(config, protocol.trials(config)[0], make_collater(config, graphs, fabric), folder, fabric)
 
-    fabric, trial = make_fabric(config), protocol.trials(config)[0]
-    split = protocol.split(config, graphs, trial)
-    return Training(config, make_collater(config, graphs, fabric), split, trial.seed, folder, fabric)
+
+def make_training(config: Config, trial: Trial, collater: Collater, folder: Path, fabric: Fabric) -> Training:
+    """The training of a trial, in a folder."""
+    return Training(config, collater, protocol.split(config, collater.graphs, trial), trial.seed, folder, fabric)
 
 
 def load_graphs(config: Config) -> Graphs:
@@ -150,15 +145,13 @@ def load_graphs(config: Config) -> Graphs:
 
 
 def side_by_side(config: Config) -> int:
-    """How many trainings run at once. It follows from the config and the machine alone: so do the threads of each."""
+    """How many trials are trained at once. It depends on config and machine alone, as must the threads of each."""
     jobs = config.run.jobs or (4 * len(visible_gpus()) if uses_gpu(config) else os.cpu_count()) or 1
     return min(jobs, len(protocol.trials(config)))
 
 
-def make_fabric(config: Config) -> "Fabric":
-    """Device, precision and processes, as the config says and ``torchrun`` has set them up."""
-    from lightning.fabric import Fabric
-
+def make_fabric(config: Config) -> Fabric:
+    """Device and precision of the config, and the processes that ``torchrun`` has started."""
     for name in ("lightning.fabric", "lightning.pytorch"):  # Fabric writes to both
         logging.getLogger(name).setLevel(logging.WARNING)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read once, before anything runs on a GPU
@@ -178,32 +171,31 @@ def make_fabric(config: Config) -> "Fabric":
     return fabric
 
 
-def make_collater(config: Config, graphs: Graphs, fabric: "Fabric") -> Collater:
-    """The graphs on the device, if they fit there and no other processes assemble batches, else on the host."""
+def make_collater(config: Config, graphs: Graphs, fabric: Fabric) -> Collater:
+    """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU."""
     return Collater(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
 
 
 def train_side_by_side(
-    todo: list[tuple[Config, Trial]], jobs: int, resume: str | None, bars: Bars, until: float = math.inf
+    pending: list[tuple[Config, Trial]], jobs: int, resume: str | None, bars: Bars, until: float = math.inf
 ) -> None:
-    """Trainings of one or several runs, so many at once, each in a process that trains nothing else meanwhile.
+    """Trains trials of one or several runs in worker processes.
 
-    One that fails does not stop the others; what it said is raised when they have ended. One that a GPU has no room for
-    beside the others goes on when one of them has ended, and from then on fewer run at once.
+    Where a trial fails, the others continue, and its error is raised at the end. Where a GPU has no memory left for one
+    beside the others, it continues when another has ended, and fewer are trained at once from then on.
 
     Args:
-        todo: The trainings.
-        jobs: How many at once.
+        pending: The trials.
+        jobs: How many are trained at once.
         resume: As for :func:`train`.
         bars: Where to show progress.
-        until: When to be done, as ``time.time()`` counts: those that run stop after the last epoch that they can
-            finish by then, and none is started that has less time than the longest epoch took, which on a GPU is a
-            first one.
+        until: When to stop, as ``time.time()`` counts. A training stops after the last epoch that it can finish by
+            then. None is started with less time left than the longest epoch took, which on a GPU is a first one.
     """
-    waiting, failed = list(todo), []
-    running: dict[Path, tuple[int, Bar, Config, Trial]] = {}
-    workers, longest = WorkerPool(), 0.0
-    several = len({config.folder for config, _ in todo}) > 1
+    waiting, failed = list(pending), []
+    running: dict[Path, tuple[Worker, Bar, Config, Trial]] = {}
+    pool, longest = WorkerPool(), 0.0
+    several = len({config.folder for config, _ in pending}) > 1
     try:
         while waiting or running:
             while waiting and len(running) < jobs and time.time() + longest < until:
@@ -212,33 +204,35 @@ def train_side_by_side(
                 bar = bars.add(name, config.optim.epochs)
                 folder = config.folder / trial.name
                 folder.mkdir(parents=True, exist_ok=True)
-                words = [str(config.folder), str(trial.seed), str(trial.fold), resume or "new", str(until)]
-                running[folder] = workers.start(words, folder / ERRORS), bar, config, trial
+                arguments = [str(config.folder), str(trial.seed), str(trial.fold), resume or "new", str(until)]
+                running[folder] = pool.start(arguments, folder / ERRORS), bar, config, trial
             if not running:
                 break
             time.sleep(POLL)
-            for folder, (number, bar, config, trial) in list(running.items()):
-                code = workers.code(number)
-                fresh = log.read(folder)[bar.done :]
-                longest = max([longest, *(record["seconds"] for record in fresh)])
-                if fresh:
-                    bar.epoch(fresh[-1])
-                if code is not None:
-                    del running[folder]
-                    bar.finish()
-                if code and code != STOPPED:
-                    said = last_error((folder / ERRORS).read_text()) if code > 0 else ""
-                    said = said or f"its process ended with code {code}"
-                    if is_gpu_full(said) and running:
-                        jobs, resume = len(running), "last"
-                        waiting.append((config, trial))
-                        said = "no room on the GPU beside those that run; it goes on when one of them has ended"
-                    else:
-                        failed.append(f"{folder}: {said}")
-                        said += "; the others go on"
-                    if waiting or running:
-                        tell(bars.console, f"{folder}: {said}")
+            for folder, (worker, bar, config, trial) in list(running.items()):
+                code = worker.poll()
+                new = log.read(folder)[bar.done :]
+                longest = max([longest, *(record["seconds"] for record in new)])
+                if new:
+                    bar.epoch(new[-1])
+                if code is None:
+                    continue
+                del running[folder]
+                bar.finish()
+                if code in (0, STOPPED):
+                    continue
+                error = last_error((folder / ERRORS).read_text()) if code > 0 else ""
+                error = error or f"its process ended with code {code}"
+                if is_gpu_full(error) and running:
+                    jobs, resume = len(running), "last"
+                    waiting.append((config, trial))
+                    error = "the GPU has no memory left beside the others; it continues when one of them has ended"
+                else:
+                    failed.append(f"{folder}: {error}")
+                    error += "; the others continue"
+                if waiting or running:
+                    tell(bars.console, f"{folder}: {error}")
     finally:
-        workers.close()
+        pool.close()
     if failed:
         raise Failed(failed[0] + (f" (and {len(failed) - 1} more failed)" if len(failed) > 1 else ""))

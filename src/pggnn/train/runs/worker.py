@@ -1,7 +1,7 @@
-"""Trainings of runs in a process of its own, one after another.
+"""A worker process: trains one trial after another.
 
-``python -m pggnn.train.runs.worker`` takes one for each line on its standard input: a JSON list of the file for errors,
-folder, seed, fold, resume and until. It answers with an exit code. When its input ends, it ends.
+``python -m pggnn.train.runs.worker`` reads one task from each line of its standard input, a JSON list: the file for
+errors, folder, seed, fold, resume and until. It answers with an exit code, and ends when its input ends.
 """
 
 import gc
@@ -22,11 +22,11 @@ from pggnn.train.runs.run import ORPHANED, STOPPED, load_graphs, make_collater, 
 
 
 class Ended(Exception):
-    """Training ends before its end, with this exit code."""
+    """A training that was stopped, with this exit code."""
 
 
 class Limits(Callback):
-    """Ends the training when the process that started it is no more, or when there is no time for another epoch."""
+    """Stops the training when its parent process has ended, or when there is no time for another epoch."""
 
     def __init__(self, until: float, epochs: int) -> None:
         self.parent, self.until, self.epochs = os.getppid(), until, epochs
@@ -37,25 +37,24 @@ class Limits(Callback):
             raise Ended(ORPHANED)
 
     def epoch(self, record: Record) -> None:
-        """After each epoch, when its checkpoint has been written."""
+        """After each epoch."""
         if time.time() + record["seconds"] > self.until and record["epoch"] < self.epochs:
             raise Ended(STOPPED)
 
 
-def main(folder: str, seed: str, fold: str, resume: str, until: str) -> None:
+def train(folder: str, seed: str, fold: str, resume: str, until: str) -> None:
     """Trains one trial of the run in ``folder``."""
     config = load(folder)
-    limits = Limits(float(until), config.optim.epochs)
-    fabric = make_fabric(config)
+    limits, fabric = Limits(float(until), config.optim.epochs), make_fabric(config)
     collater = make_collater(config, load_graphs(config), fabric)
     trial = Trial(int(seed), None if fold == "None" else int(fold))
     train_trial(config, trial, collater, fabric, None if resume == "new" else resume, limits)
 
 
 def run(arguments: list[str]) -> int:
-    """:func:`main`; returns an exit code, and says in one line what is wrong with the data or the machine."""
+    """:func:`train`, with an exit code; an expected error is one line on standard error."""
     try:
-        main(*arguments)
+        train(*arguments)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -67,8 +66,7 @@ def run(arguments: list[str]) -> int:
 
 
 def serve() -> None:
-    """Trains for each line of standard input; an error that nobody foresaw ends the process, whose GPU it may have
-    upset."""
+    """Runs each line of standard input. An unexpected error ends the process: its GPU may be in a bad state."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     for line in sys.stdin:
         errors, *arguments = json.loads(line)

@@ -1,7 +1,7 @@
-"""Candidates, ranked by validation alone: what ``pggnn tune`` and ``pggnn reproduce search`` have in common.
+"""Candidates, ranked by validation: shared by ``pggnn tune`` and ``pggnn reproduce search``.
 
-No test figure is read here. Where graphs are cross-validated, the figure is the mean over the folds at the epoch where
-that is best; otherwise the mean of the best that each training reached.
+No test figure is read. Under cross-validation the figure is the mean over the folds at the best common epoch, otherwise
+the mean of the best epoch of each training.
 """
 
 import math
@@ -27,23 +27,23 @@ from pggnn.train.sweeps.sweep import keep_published, share_cores, train_missing
 
 @dataclass(frozen=True)
 class Search:
-    """What is tried on a data set."""
+    """The candidates for a data set."""
 
     given: Arguments
     """Options of all candidates, for instance ``("--config", "zinc")``."""
     candidates: dict[str, Arguments]
-    """What each has otherwise."""
+    """Further options of each."""
     protocol: Arguments = ()
-    """How validation figures come about, if not as the options say."""
+    """Options of the protocol in the search, where it differs."""
     name: str = ""
-    """Of the folder below which the runs are kept."""
+    """Name of the folder for the runs."""
 
     def config(self, candidate: str, *more: str) -> Config:
         """The config of a candidate."""
         return parse([*self.given, *self.candidates[candidate], *more])[0]
 
     def folder(self, out: Path, candidate: str) -> Path:
-        """Where the run of a candidate is kept."""
+        """The folder of a candidate's run."""
         return out / self.name / slug(candidate)
 
 
@@ -62,13 +62,13 @@ class Candidate:
     seconds_per_epoch: float
     options: Arguments
     late: float
-    """The mean over the second half of the epochs: the luck of one epoch has no part in it."""
+    """The mean over the second half of the epochs, where no epoch is chosen."""
     otherwise: tuple[str, ...] = ()
-    """Where it was run with others than these."""
+    """Options of the run that differ from these."""
 
     @property
     def loss(self) -> float:
-        """The figure, turned so that less is better; NaN is worse than any."""
+        """The figure, with the sign for which less is better; infinite for NaN."""
         if math.isnan(self.mean):
             return math.inf
         return self.mean if self.metric == METRIC["regression"] else -self.mean
@@ -96,17 +96,17 @@ def rank(
     console: Console | None = None,
     until: float = math.inf,
 ) -> list[Candidate]:
-    """Trains what is missing of the candidates, and returns those that have ended, the best of each data set first.
+    """Trains the candidates, and returns those that have ended, the best of each data set first.
 
     Args:
-        title: What the search is called.
-        searches: What is tried on each data set.
-        out: Folder of the runs; what is there already is not run again, and is ranked too.
+        title: Name of the search.
+        searches: The candidates of each data set.
+        out: Folder of the runs; those that are there already are ranked too.
         only: Candidates and data sets to run, see :func:`pggnn.train.sweeps.keys.select_runs`.
         jobs: Trainings at once; 0 for one per core.
         more: Further options of ``pggnn train``, for all runs.
         console: Where to show progress.
-        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
+        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call continues.
     """
     jobs, given = share_cores(jobs)
     configs: dict[RunKey, Config] = {}
@@ -163,7 +163,7 @@ def write(ranked: list[Candidate], path: Path) -> None:
         )
     lines += [
         "",
-        "- Second half: the mean over the later half of the epochs, in which the luck of one epoch has no part.",
+        "- Second half: the mean over the second half of the epochs, where no epoch is chosen.",
         "- No test figure was read for this.",
     ]
     for otherwise in dict.fromkeys(one.otherwise for one in ranked if one.otherwise):
@@ -175,13 +175,13 @@ def write(ranked: list[Candidate], path: Path) -> None:
 
 
 def write_config(one: Candidate, search: Search, tried: int, command: str, path: Path) -> None:
-    """The config of the best of so many: what differs from the defaults, with the protocol that it is then run by."""
+    """The config of the best of ``tried`` candidates: what differs from the defaults, with the protocol of the run."""
     ours, usual = plain(search.config(one.name)), plain(Config(DataConfig("")))
     kept = {
         part: {key: value for key, value in ours[part].items() if value != usual[part][key]}
         for part in ("data", "model", "optim", "protocol")
     }
-    said = f"# {one.data}, chosen by validation: {one.metric} {one} over {one.trainings}, the best of "
-    said += f"{tried} candidates.\n# {command}\n"
-    said += "".join(f"# In the search: {text}\n" for text in one.otherwise)
-    write_text(path, said + as_yaml(kept, flow=None))
+    comment = f"# {one.data}, chosen by validation: {one.metric} {one} over {one.trainings}, the best of "
+    comment += f"{tried} candidates.\n# {command}\n"
+    comment += "".join(f"# In the search: {text}\n" for text in one.otherwise)
+    write_text(path, comment + as_yaml(kept, flow=None))

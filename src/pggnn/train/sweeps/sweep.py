@@ -1,4 +1,4 @@
-"""Runs of a table, trained side by side, in one go or in slices of some minutes."""
+"""The runs of a table or search, trained side by side, at once or some minutes at a time."""
 
 import json
 import math
@@ -20,49 +20,49 @@ from pggnn.train.runs.protocol import Trial, trials
 from pggnn.train.runs.run import check, load_graphs, train_side_by_side
 from pggnn.train.sweeps.keys import Arguments, RunKey
 
-Training = tuple[Config, Trial]
-
 
 def share_cores(jobs: int) -> tuple[int, Arguments]:
-    """How many trainings run at once, one per core where that is 0, and the options with which they share the cores."""
+    """Number of trainings at once, one per core for 0, and the options that divide the cores among them."""
     cores = os.cpu_count() or 1
     jobs = jobs or cores
     return jobs, ("--run.jobs", str(jobs), "--run.threads", str(max(1, cores // jobs)))
 
 
 def keep_published(configs: dict[RunKey, Config], given: Arguments) -> dict[RunKey, Config]:
-    """The same runs, but packed ones as they are, however they were made. They cannot go on, so they must have ended,
-    and must not be otherwise than the ``given`` options say."""
+    """The same runs; packed ones keep the config they were trained with.
+
+    A packed run cannot be resumed, so all its trials must have ended, and its config must agree with the ``given``
+    options.
+    """
     keys = {word[2:].partition("=")[0] for word in given if word.startswith("--")}
-    found = {}
+    found = {key: load(config.folder) if packed.holds(config.folder) else config for key, config in configs.items()}
     for key, config in configs.items():
-        found[key] = config
-        if packed.holds(config.folder):
-            found[key] = load(config.folder)
-            changed = [text for text in difference(config, found[key], CIRCUMSTANCES) if text.partition(":")[0] in keys]
-            if changed:
-                raise ValueError(f"{config.folder} holds a run with other options: {'; '.join(changed)}")
-            if missing(found[key]):
-                raise ValueError(f"{config.folder} was packed before it had ended: train it in another folder (--out)")
+        if found[key] is config:
+            continue
+        changed = [text for text in difference(config, found[key], CIRCUMSTANCES) if text.partition(":")[0] in keys]
+        if changed:
+            raise ValueError(f"{config.folder} holds a run with other options: {'; '.join(changed)}")
+        if missing(found[key]):
+            raise ValueError(f"{config.folder} was packed before it had ended: train it in another folder (--out)")
     return found
 
 
 def train_missing(
     name: str, configs: dict[RunKey, Config], jobs: int, console: Console, until: float = math.inf, tested: bool = True
-) -> list[Training]:
-    """Trains what has not come to its end, and returns what still has not, which happens for want of time only.
+) -> list[tuple[Config, Trial]]:
+    """Trains the trials that have not ended, and returns those that still have not when the time is up.
 
     Args:
-        name: What the runs are called together.
+        name: Title of the table or search.
         configs: The runs.
         jobs: Trainings at once.
         console: Where to show progress.
-        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
-        tested: Whether test figures are shown meanwhile.
+        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call continues.
+        tested: Whether test figures are shown.
     """
     known: dict[str, Graphs] = {}
     undone: list[tuple[Config, Graphs]] = []
-    for (row, column), config in configs.items():  # all of them, before there is a folder of the first
+    for (row, column), config in configs.items():  # all are checked before the first folder is made
         if is_done(config):
             continue
         data = json.dumps([config.data.name, config.data.options, config.data.walks])
@@ -77,19 +77,19 @@ def train_missing(
             held.enter_context(claimed(config.folder))
             prepare(config, graphs, "last" if (config.folder / FILE).exists() else None)
             held.callback(discard_unbegun, config.folder)
-        todo = _missing(configs)
-        if todo:
-            console.print(f"{name}: {_count(todo)} to do, {jobs} at once")
+        pending = _missing(configs)
+        if pending:
+            console.print(f"{name}: {len(pending)} training{'s' * (len(pending) > 1)} to do, {jobs} at once")
         with Bars(console, tested=tested) as bars:
-            train_side_by_side(todo, jobs, "last", bars, until)
+            train_side_by_side(pending, jobs, "last", bars, until)
     left = _missing(configs)
     if left:
-        tell(console, describe(name, configs, left, jobs))
+        tell(console, _describe(name, configs, left, jobs))
     return left
 
 
-def describe(name: str, configs: dict[RunKey, Config], left: list[Training], jobs: int) -> str:
-    """What is still to do and how to go on, in lines."""
+def _describe(name: str, configs: dict[RunKey, Config], left: list[tuple[Config, Trial]], jobs: int) -> str:
+    """What is still to do, and for how long, in lines."""
     every = sum(len(trials(config)) for config in configs.values())
     lines = [f"{name}: the time is up. {every - len(left)} of {every} trainings have ended; still to do:"]
     seconds, unknown = 0.0, 0
@@ -100,7 +100,8 @@ def describe(name: str, configs: dict[RunKey, Config], left: list[Training], job
             continue
         took = [record["seconds"] for records in logs.values() for record in records]
         epochs = sum(config.optim.epochs - len(records) for records in here)
-        seconds, unknown = seconds + epochs * statistics.median(took or [0.0]), unknown + (len(here) if not took else 0)
+        seconds += epochs * statistics.median(took or [0.0])
+        unknown += 0 if took else len(here)
         begun = ", ".join(str(len(records)) for records in here if records)
         at = f" at epoch {begun} of {config.optim.epochs}" if begun else ""
         lines.append(f"  {model} on {data}: {len(here)} of {len(logs)}{at}")
@@ -109,9 +110,5 @@ def describe(name: str, configs: dict[RunKey, Config], left: list[Training], job
     return "\n".join(lines)
 
 
-def _missing(configs: dict[RunKey, Config]) -> list[Training]:
+def _missing(configs: dict[RunKey, Config]) -> list[tuple[Config, Trial]]:
     return [(config, trial) for config in configs.values() for trial in missing(config)]
-
-
-def _count(todo: list[Training]) -> str:
-    return f"{len(todo)} training{'s' * (len(todo) > 1)}"

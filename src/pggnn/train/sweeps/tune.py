@@ -1,4 +1,4 @@
-"""``pggnn tune``: the options that are worth trying on a data set of one's own, ranked by validation."""
+"""``pggnn tune``: options that may help on a data set of your own, ranked by validation."""
 
 import math
 import shlex
@@ -29,11 +29,11 @@ def tune(
     console: Console | None = None,
     until: float = math.inf,
 ) -> tuple[list[Candidate], Path]:
-    """Changes one option at a time, then all at once that helped; returns the candidates, the best first, and where a
-    table of them, the config of the first, and each one's run are kept.
+    """Changes one option at a time, then combines those that helped. Returns the candidates, the best first, and the
+    folder of their runs, of a table, and of the best one's config.
 
     Args:
-        options: Those of ``pggnn train`` that say what the data are, and all else that is to stay as it is.
+        options: Options of ``pggnn train``: the data, and whatever all candidates share.
         out: Folder; by default ``runs/DATA-tune``.
         only, jobs, console, until: See :func:`pggnn.train.sweeps.candidates.rank`.
     """
@@ -72,12 +72,12 @@ def tune(
 
 
 def _clash(tried: dict[str, Arguments], one: str, other: str) -> bool:
-    """Whether two candidates set the same option: together, only the better of them is tried."""
+    """Whether two candidates set the same option; only the better one is combined with others."""
     return not {word for word in tried[one] if word.startswith("--")}.isdisjoint(tried[other])
 
 
 def changes(config: Config, schema: Schema) -> dict[str, Arguments]:
-    """What is worth trying, one thing at a time; what the options say already is left out."""
+    """The candidates, each with one change; a change that the options already make is left out."""
     model = config.model
     single, mean = model.orderings == "single", model.readout == "mean"
     arranged, orderings = model.aggregation == "arrangements", ("--model.orderings", "group" if single else "single")
