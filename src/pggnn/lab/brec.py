@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pggnn import console
 
 if TYPE_CHECKING:
-    from pggnn.lab.comparison import Outcome
+    from pggnn.lab.paired_comparison import PairResult
 
 EXAMPLES = """  pggnn lab brec --quick --epochs 3                 # every tenth pair, on a CPU
   pggnn lab brec --numberings 1024 --device cuda --jobs 8
@@ -78,7 +78,7 @@ def add_command(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compares the chosen pairs and prints what came out."""
     from pggnn.data.sets.brec import BREC
-    from pggnn.lab.comparison import Protocol, Results
+    from pggnn.lab.paired_comparison import Protocol, Results
     from pggnn.train.config import ModelConfig
 
     if min(args.jobs, args.numberings, args.most_steps) < 1 or args.epochs < 0:
@@ -128,7 +128,7 @@ def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool
     return sorted(pair for pair in chosen if not quick or pair % STEP == 0)
 
 
-def summarise(outcomes: Sequence["Outcome"]) -> list[list[str]]:
+def summarise(outcomes: Sequence["PairResult"]) -> list[list[str]]:
     """The rows of a table of the families: pairs told apart, of how many, and failures of the reliability check."""
     from pggnn.data.sets.brec import FAMILIES
 
@@ -142,10 +142,10 @@ def summarise(outcomes: Sequence["Outcome"]) -> list[list[str]]:
     return rows
 
 
-def write_pages(outcomes: Sequence["Outcome"], folder: Path) -> None:
+def write_pages(outcomes: Sequence["PairResult"], folder: Path) -> None:
     """A page in Markdown for each family, with a line for each pair."""
     from pggnn.files import write_text
-    from pggnn.lab.comparison import THRESHOLD
+    from pggnn.lab.paired_comparison import THRESHOLD
 
     for family in sorted({outcome.family for outcome in outcomes}):
         here = [outcome for outcome in outcomes if outcome.family == family]

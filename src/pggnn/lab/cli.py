@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from pggnn.console import add_command, add_data_root, fill, print_table
-from pggnn.lab import brec, counting
+from pggnn.lab import brec, counting_cli
 
 GRAPHS = """
 A graph is given as
@@ -60,12 +60,12 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sub.add_argument("--walks", type=int, default=100, help="number of walks (default: %(default)s)")
     sub.add_argument("--seed", type=int, default=0, help="seed of the walks (default: %(default)s)")
-    counting.add_commands(commands)
+    counting_cli.add_commands(commands)
 
 
 def compare(args: argparse.Namespace) -> None:
     """Prints the outcome of each test."""
-    from pggnn.lab.graphs import isomorphic, read_graph
+    from pggnn.lab.named_graphs import isomorphic, read_graph
     from pggnn.lab.wl import TESTS
 
     a, b = read_graph(args.a), read_graph(args.b)
@@ -86,8 +86,8 @@ def compare(args: argparse.Namespace) -> None:
 
 def ladder(args: argparse.Namespace) -> None:
     """Prints what each rung tells apart: of two graphs, or of the pairs of BREC by their family."""
-    from pggnn.lab.graphs import read_graph
     from pggnn.lab.ladder import LADDER, climb
+    from pggnn.lab.named_graphs import read_graph
 
     if args.graphs:
         if len(args.graphs) != 2:
@@ -153,7 +153,7 @@ def walks(args: argparse.Namespace) -> None:
     """Prints estimates of the triangles at a node against the number of samples, beside the exact count."""
     import numpy as np
 
-    from pggnn.lab.graphs import read_graph
+    from pggnn.lab.named_graphs import read_graph
     from pggnn.lab.walks import ego_net, estimate
 
     net = ego_net(read_graph(args.graph), args.node)

@@ -50,14 +50,16 @@ CELLS: dict[str, Literal["srn", "lstm"]] = {"constant": "srn", "adjacency rows":
 
 @dataclass(frozen=True)
 class Budget:
-    """What each training may use."""
+    """Sizes of an experiment."""
 
     graphs: int = 12_000
+    """Graphs to train on."""
     tests: int = 500
-    """Graphs of each test, and of the validation."""
+    """Graphs of each test set, and of the validation set."""
     epochs: int = 15
-    """Of the first stage."""
+    """Epochs of the first stage."""
     hidden: int = 32
+    layers: int = 1
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -71,7 +73,7 @@ QUICK = Budget(graphs=1000, tests=100, epochs=10, hidden=16)
 
 
 @dataclass(frozen=True)
-class Row:
+class TransferResult:
     """What one network made of one kind of test graphs."""
 
     seed: int
@@ -206,7 +208,7 @@ def train_stages(
     return training
 
 
-def run(budget: Budget, seed: int, out: Path, watch: Watches, experiment: str = "sparse") -> Iterator[Row]:
+def run(budget: Budget, seed: int, out: Path, watch: Watches, experiment: str = "sparse") -> Iterator[TransferResult]:
     """Trains the network of each case and tests it; log and weights go to a folder for each stage in ``out``."""
     if seed < 0:
         raise ValueError(f"expected a seed of 0 or more, got {seed}")
@@ -214,7 +216,9 @@ def run(budget: Budget, seed: int, out: Path, watch: Watches, experiment: str = 
     parts = Parts(numbers.pop("train"), numbers.pop("val"), numbers[f"{NODES} nodes"])
     for task, features, structure in CASES[experiment]:
         folder = out / f"{experiment}-{seed}" / f"{task}-{features.split()[-1]}-{structure}"
-        model = ModelConfig(hidden=budget.hidden, layers=1, cell=CELLS[features], structure=structure, init="torch")
+        model = ModelConfig(
+            hidden=budget.hidden, layers=budget.layers, cell=CELLS[features], structure=structure, init="torch"
+        )
         training = train_stages(choose(graphs, task, features), parts, model, budget.epochs, seed, folder, watch)
         convs: Any = training.network.convs
         for numberings in TESTED[structure]:
@@ -223,4 +227,6 @@ def run(budget: Budget, seed: int, out: Path, watch: Watches, experiment: str = 
                 answers, truth = training.answers(index)
                 error = (answers - truth).abs()
                 mean, where, zero = (float(values.mean()) for values in (error, error[truth > 0], truth))
-                yield Row(seed, task, features, structure, numberings, tested_on, mean, where, zero, int(truth.max()))
+                yield TransferResult(
+                    seed, task, features, structure, numberings, tested_on, mean, where, zero, int(truth.max())
+                )

@@ -11,11 +11,11 @@ from pggnn.report import predictions
 from pggnn.report.comparison import count_digits, signed
 from pggnn.report.curves import draw_rivals
 from pggnn.report.grid import Column, Grid, arrange
+from pggnn.report.orderings import compare_orderings
 from pggnn.report.page import list_epochs, render, show_answers
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_epoch, describe_protocol, describe_spread, guess_kind
 from pggnn.report.runs import Run, as_seconds
-from pggnn.report.worth import weigh
 from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
 
 WIDE_CLASSES = 4
@@ -49,7 +49,7 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
         columns=[{"label": one.label, "unit": _unit(one)} for one in grid.columns], better=_better(grid),
         compared=any(one.published[1] for one in grid.columns), rows=rows, published=_published(grid), notes=notes,
         warnings=describe_departures(grid),
-        worth=weigh(grid), curves=[one for one in curves if one[-1]], answers=answers,
+        ordering_costs=compare_orderings(grid), curves=[one for one in curves if one[-1]], answers=answers,
         drawn=any(one["form"] == "" for one in answers), protocols=_protocols(grid, known),
         command=f"pggnn reproduce {grid.name}" if grid.name else "",
         details=details, over=over.pop() if len(over) == 1 else "",

@@ -29,7 +29,7 @@ from pggnn.train.sweeps.sweep import keep_published, share_cores, train_missing
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A figure of ours, and how it was made."""
 
     model: str
@@ -60,7 +60,7 @@ def reproduce(
     more: Options = (),
     console: Console | None = None,
     until: float = math.inf,
-) -> tuple[list[Cell], Path]:
+) -> tuple[list[TableCell], Path]:
     """Trains what is missing of a table, and returns its cells and the Markdown file where they are shown.
 
     The same is in a JSON file beside it; both hold all that is complete, also what is not chosen this time. A page has
@@ -103,7 +103,7 @@ def reproduce(
     return shown, stem.with_suffix(".md")
 
 
-def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str:
+def markdown(table: str, title: str, cells: list[TableCell], notes: list[str]) -> str:
     """The cells of the paper's ``table`` in Markdown, a line for each."""
     known = {(cell.model, cell.data): cell for cell in cells}
     some = any((nested_row(cell.model), cell.data) in known for cell in cells)
@@ -128,16 +128,16 @@ def markdown(table: str, title: str, cells: list[Cell], notes: list[str]) -> str
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
 
 
-def _figure(cell: Cell, scale: float, digits: int) -> str:
+def _figure(cell: TableCell, scale: float, digits: int) -> str:
     return protocol.figure(cell.mean * scale, cell.std * scale if len(cell.each) > 1 else None, digits)
 
 
-def _cell(table: str, key: Key, config: Config) -> Cell:
+def _cell(table: str, key: Key, config: Config) -> TableCell:
     summary, folder, theirs = conclude(config), config.folder, TABLES[table].rows[key[0]].published
     members = [folder / member.name for member in protocol.members(config)]
     results = [result for member in members if (result := protocol.load_result(member)) is not None]
     machine = packed.read_json(folder / ENVIRONMENT, dict) or {}
-    return Cell(
+    return TableCell(
         *key,
         metric=summary.metric,
         mean=summary.mean,

@@ -65,7 +65,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PairResult:
     """What was found out about a pair."""
 
     pair: int
@@ -153,7 +153,7 @@ def fresh_network(protocol: Protocol, steps: int = 1) -> Network:
     return build_network(model, Schema("graph", "regression", protocol.outputs, 1))
 
 
-def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> Outcome:
+def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> PairResult:
     """Trains a network on one pair and tests it."""
     began, place = time.perf_counter(), torch.device(device)
     generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
@@ -182,7 +182,7 @@ def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -
     family = FAMILIES[int(dataset[2 * pair].family)]
     found = distance(network, training), distance(network, checking)
     seconds = round(time.perf_counter() - began, 2)
-    return Outcome(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds)
+    return PairResult(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds)
 
 
 class Results:
@@ -195,10 +195,10 @@ class Results:
         if known is not None and _complete(known) != asdict(protocol):
             raise ValueError(f"{self.known} is of another run; give --out another folder, or the options that it names")
 
-    def read(self) -> dict[int, Outcome]:
+    def read(self) -> dict[int, PairResult]:
         """The pairs that are done; a line that was cut off counts as not written."""
         lines = self.file.read_text().splitlines(keepends=True) if self.file.exists() else []
-        done = [Outcome(**json.loads(line)) for line in lines if line.endswith("\n")]
+        done = [PairResult(**json.loads(line)) for line in lines if line.endswith("\n")]
         return {outcome.pair: outcome for outcome in done}
 
     def run(self, pairs: Iterable[int], root: Path | None, device: str, jobs: int) -> None:
@@ -226,11 +226,11 @@ def _complete(known: dict[str, Any]) -> dict[str, Any]:
     return asdict(Protocol()) | known | {"model": asdict(ModelConfig()) | known["model"]}
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: PairResult) -> str:
     return json.dumps(asdict(outcome)) + "\n"
 
 
-def _outcomes(pairs: list[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> Iterator[Outcome]:
+def _outcomes(pairs: list[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> Iterator[PairResult]:
     if jobs == 1 or len(pairs) < 2:
         dataset = BREC(root)
         yield from (compare(pair, dataset, protocol, device) for pair in pairs)
@@ -255,5 +255,5 @@ def _begin(root: Path | None) -> None:
     _HERE["brec"] = BREC(root)
 
 
-def _compare_here(pair: int, protocol: Protocol, device: str) -> Outcome:
+def _compare_here(pair: int, protocol: Protocol, device: str) -> PairResult:
     return compare(pair, _HERE["brec"], protocol, device)

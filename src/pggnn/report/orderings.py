@@ -15,7 +15,7 @@ ORDER = {"group": 0, "single": 2, "random": 3}
 """Before and after so many orderings of the group."""
 
 
-def weigh(grid: Grid) -> list[dict[str, Any]]:
+def compare_orderings(grid: Grid) -> list[dict[str, Any]]:
     """For each column and set of runs that differ in their orderings alone: figures, times, a sentence, and a chart
     where times can be compared."""
     found = []
@@ -31,11 +31,11 @@ def weigh(grid: Grid) -> list[dict[str, Any]]:
                     break
             else:
                 alike.append([(row, run)])
-        found += [_weighed(column, runs) for runs in alike if len({run.orderings for _, run in runs}) > 1]
+        found += [_comparison(column, runs) for runs in alike if len({run.orderings for _, run in runs}) > 1]
     return found
 
 
-def _weighed(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
+def _comparison(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
     runs = sorted(runs, key=lambda one: (ORDER.get(one[1].orderings, 1), -_many(one[1])))
     digits, scale = count_digits(column.published[0], column.metric), column.scale
     unit = f"{column.metric}{', %' if scale == 100 else ''}"

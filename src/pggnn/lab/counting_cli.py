@@ -81,7 +81,7 @@ def show_transfer(args: argparse.Namespace) -> None:
     )
 
 
-def transfer_table(found: Sequence["transfer.Row"]) -> list[Sequence[str]]:
+def transfer_table(found: Sequence["transfer.TransferResult"]) -> list[Sequence[str]]:
     """A line for each network and kind of test graphs, over all seeds."""
     rows: list[Sequence[str]] = [
         ("task", "features", "structure", "numberings", "test graphs", "MAE", "where > 0", "mean count", "largest")
@@ -99,7 +99,7 @@ def show_sensitivity(args: argparse.Namespace) -> None:
     """Prints how answers change; progress goes to standard error."""
     from rich.console import Console
 
-    from pggnn.lab.sensitivity import QUICK, Budget, run, run_folder
+    from pggnn.lab.sensitivity import FULL, QUICK, run, run_folder
     from pggnn.train.runs.progress import Bars
 
     if args.numberings < 1 or args.graphs < 1:
@@ -108,7 +108,7 @@ def show_sensitivity(args: argparse.Namespace) -> None:
         found = [row for folder in args.runs for row in run_folder(folder, args.graphs, args.numberings)]
         about = f"on at most {args.graphs} test graphs of each run; means over its seeds and folds"
     else:
-        budget = QUICK if args.quick else Budget()
+        budget = QUICK if args.quick else FULL
         with Bars(Console(stderr=True), "MAE") as bars:
             watch = lambda name: bars.add(name, budget.epochs)  # noqa: E731
             found = list(run(budget, args.task, args.seed, args.numberings, args.out, watch))
@@ -122,7 +122,7 @@ def show_sensitivity(args: argparse.Namespace) -> None:
     )
 
 
-def sensitivity_table(found: Sequence["sensitivity.Row"], numberings: int) -> list[Sequence[str]]:
+def sensitivity_table(found: Sequence["sensitivity.Sensitivity"], numberings: int) -> list[Sequence[str]]:
     """A line for each network and kind of change."""
     metric = found[0].metric if len({row.metric for row in found}) == 1 else "metric"
     rows: list[Sequence[str]] = [
