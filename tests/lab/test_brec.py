@@ -163,6 +163,22 @@ def test_a_run_goes_on_where_it_stopped(root, tmp_path, capsys):
     assert "is of another run" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("pairs.jsonl", b'{"pair": 0}\n', "pairs.jsonl, line 1: there is no "),
+        ("pairs.jsonl", b"\xff\n", "pairs.jsonl, line 1 is not valid JSON"),
+        ("protocol.json", b"{}", "protocol.json: there is no 'model'"),
+        ("protocol.json", b"[]", "protocol.json: expected an object"),
+    ],
+)
+def test_damaged_files_give_one_line(root, tmp_path, capsys, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    assert main(["lab", "brec", "--data-root", str(root), "--out", str(tmp_path), "--pairs", "0"]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+
+
 def test_pairs_side_by_side(root, tmp_path):
     alone, together = tmp_path / "alone", tmp_path / "together"
     options = ["--data-root", str(root), "--epochs", "1", "--layers", "1", "--numberings", "2", "--pairs", "0", "2"]

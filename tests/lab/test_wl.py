@@ -177,3 +177,11 @@ def test_the_command(capsys):
     assert "no graph6 either" in capsys.readouterr().err
     assert main(["lab", "wl", "cycle:2000", "csl:2000,2"]) == 0
     assert "takes graphs of up to" in capsys.readouterr().out
+
+
+def test_names_of_files_are_escaped(tmp_path, capsys):
+    path = tmp_path / "\x1b[31mred.g6"
+    path.write_text("Bw\n")
+    assert main(["lab", "wl", f"{path}#0", "complete:3"]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said and "\\x1b[31mred.g6#0: 3 nodes" in said

@@ -99,9 +99,9 @@ def run(args: argparse.Namespace) -> None:
     done = results.read()
     outcomes = [done[pair] for pair in sorted(done)]
     write_pages(outcomes, folder)
-    print()
+    console.say("")
     console.print_table(summarise(outcomes), right={1, 2, 3, 4})
-    print(f"\nEach pair: {folder}/*.md")
+    console.say(f"\nEach pair: {folder}/*.md")
 
 
 def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool, families: Sequence[int]) -> list[int]:

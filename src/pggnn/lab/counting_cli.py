@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
-from pggnn.console import add_command, print_table
+from pggnn.console import add_command, print_table, say
 
 if TYPE_CHECKING:
     from pggnn.lab import sensitivity, transfer
@@ -74,7 +74,7 @@ def show_transfer(args: argparse.Namespace) -> None:
     _keep(found, args.out / f"{experiment}.json")
     print_table(transfer_table(found), right={2, 3, 5, 6, 7, 8})
     p, several = DENSE if args.clustered else PROBABILITY, len(args.seeds) > 1
-    print(
+    say(
         f"\nTrained on {budget.graphs:,} graphs of {NODES} nodes (p = {p}), tested on {budget.tests} of each kind; "
         f"seed{'s' * several} {', '.join(map(str, args.seeds))}.\n"
         "Mean count is what answering 0 everywhere would have as its MAE."
@@ -115,7 +115,7 @@ def show_sensitivity(args: argparse.Namespace) -> None:
         _keep(found, args.out / "table.json")
         about = f"counting {args.task} on {budget.tests} test graphs of 10 nodes; seed {args.seed}"
     print_table(sensitivity_table(found, args.numberings), right={3, 4, 5, 6, 7, 8})
-    print(
+    say(
         f"\n{args.numberings} random changes of each kind, {about}.\n"
         "Neighbours: each node's are renumbered. Nodes: those of each graph are relabelled, and with them rows of the\n"
         "adjacency matrix as features. Spread: standard deviation of the answers, to compare changes with."

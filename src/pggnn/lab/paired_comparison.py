@@ -12,15 +12,16 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_embedding_loss
 
+from pggnn.console import say
 from pggnn.data.schema import Schema
 from pggnn.data.sets.brec import BREC, FAMILIES
-from pggnn.files import read_json, write_text
+from pggnn.files import parse_json, read_bytes, read_json, write_text
 from pggnn.nn.model import Network
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
@@ -54,6 +55,12 @@ class Protocol:
     most_steps: int = 2**25
     """Steps of a batch's sequences that a layer may read: as many numberings are taken, or those of the model if they
     are fewer."""
+
+
+class SavedProtocol(TypedDict):
+    """What a ``protocol.json`` holds at least."""
+
+    model: dict[str, Any]
 
 
 class Part(NamedTuple):
@@ -191,14 +198,14 @@ class Results:
     def __init__(self, folder: Path, protocol: Protocol) -> None:
         fresh_network(protocol)  # refuses what cannot be made before anything is written
         self.protocol, self.known, self.file = protocol, folder / "protocol.json", folder / "pairs.jsonl"
-        known = read_json(self.known)
+        known = read_json(self.known, SavedProtocol)
         if known is not None and _complete(known) != asdict(protocol):
             raise ValueError(f"{self.known} is of another run; give --out another folder, or the options that it names")
 
     def read(self) -> dict[int, PairResult]:
-        """The pairs that are done; a line that was cut off counts as not written."""
-        lines = self.file.read_text().splitlines(keepends=True) if self.file.exists() else []
-        done = [PairResult(**json.loads(line)) for line in lines if line.endswith("\n")]
+        """The pairs that are done. A last line that was cut off does not count."""
+        lines = read_bytes(self.file).split(b"\n")[:-1] if self.file.exists() else []
+        done = [parse_json(line, PairResult, f"{self.file}, line {i}") for i, line in enumerate(lines, 1)]
         return {outcome.pair: outcome for outcome in done}
 
     def run(self, pairs: Iterable[int], root: Path | None, device: str, jobs: int) -> None:
@@ -214,14 +221,13 @@ class Results:
             with self.file.open("a") as file:
                 file.write(_line(outcome))
             verdict = "apart" if outcome.apart else "alike"
-            print(
+            say(
                 f"{number}/{len(left)}  pair {outcome.pair} ({outcome.family}): {verdict}, T²/32 = "
-                f"{outcome.distance:.4g}, reliability {outcome.reliability:.4g}, {outcome.seconds:.1f} s",
-                flush=True,
+                f"{outcome.distance:.4g}, reliability {outcome.reliability:.4g}, {outcome.seconds:.1f} s"
             )
 
 
-def _complete(known: dict[str, Any]) -> dict[str, Any]:
+def _complete(known: SavedProtocol) -> dict[str, Any]:
     """A protocol as it was written, with the options that have come since at their defaults."""
     return asdict(Protocol()) | known | {"model": asdict(ModelConfig()) | known["model"]}
 
