@@ -18,11 +18,10 @@ from benchmarks.timing import DEVICE, Figures, seconds, settings
 from pggnn.data.graphs import Graphs
 from pggnn.data.loading import load
 from pggnn.train.config import Config, RunConfig
-from pggnn.train.engine.loop import Training
+from pggnn.train.engine.loop import Callback, Training
 from pggnn.train.engine.task import Task
 from pggnn.train.options import CONFIGS
 from pggnn.train.options import load as load_config
-from pggnn.train.runs.progress import Silence
 from pggnn.train.runs.run import first_training
 
 MOST_GIN_STEPS = {"MNIST": 100}
@@ -46,7 +45,7 @@ def epoch(config: Config, counted: int, most_gin_steps: int | None) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         training = first_training(config, graphs, Path(folder))
         ours = epoch_seconds(training, counted)
-        steps, index, recorded = len(training.batches), training.parts.train, training._replay is not None
+        steps, index, recorded = len(training.batches), training.split.train, training._replay is not None
     yield case, "ours, s", ours
     yield case, "steps", steps
     if not recorded:
@@ -86,5 +85,5 @@ def epoch_seconds(training: Training, counted: int) -> float:
     times = []
     for _ in range(1 + counted):
         training.state["epoch"] += 1
-        times.append(seconds(partial(training.train_epoch, Silence())))
+        times.append(seconds(partial(training.train_epoch, Callback())))
     return statistics.median(times[1:])

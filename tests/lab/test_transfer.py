@@ -6,15 +6,14 @@ import pytest
 import torch
 
 from pggnn.cli import main
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.schema import Schema
 from pggnn.data.sets.counting import TASKS
 from pggnn.lab import transfer
 from pggnn.lab.transfer import CASES, DRAW, TESTED, Budget, choose, draw_caves, draw_geometric, draw_sets, run
 from pggnn.train.config import ModelConfig
 from pggnn.train.engine.checkpoint import Checkpoint
-from pggnn.train.engine.loop import BEST, LAST, Parts, Training
-from pggnn.train.runs.progress import Silence
+from pggnn.train.engine.loop import BEST, LAST, Callback, Split, Training
 
 TINY = Budget(graphs=64, tests=8, epochs=1, hidden=4)
 MODEL = ModelConfig(hidden=4, layers=1, cell="srn", structure=2)
@@ -36,7 +35,7 @@ def test_the_table_has_all_rows(tmp_path, monkeypatch, capsys):
         assert line.split()[-4:] == [f"{row[key]:.4f}" for key in ("error", "error_where", "mean")] + [
             str(row["largest"])
         ]
-    first = list(run(TINY, 0, tmp_path / "again", lambda name, epochs: Silence()))
+    first = list(run(TINY, 0, tmp_path / "again", lambda name, epochs: Callback()))
     assert [row.error for row in first] == [row["error"] for row in rows]
 
 
@@ -88,7 +87,7 @@ def test_sets_are_what_they_are_called():
     assert graphs.edges[numbers["30 nodes, 5-regular"]].unique().tolist() == [150]
     for name, index in numbers.items():
         assert graphs.nodes[index].unique().tolist() == [int(name[:2]) if name[0].isdigit() else 10]
-    small, large = (Storage(graphs).take(numbers[name]).x for name in ("train", "30 nodes, same p"))
+    small, large = (Collater(graphs).collate(numbers[name]).x for name in ("train", "30 nodes, same p"))
     assert small.size(1) == large.size(1) == 30
     assert not small[:, 10:].any()
     assert large[:, 10:].any()
@@ -100,8 +99,8 @@ def test_constant_features_know_nothing_of_the_size(tmp_path):
     constant = choose(graphs, "triangles", "constant")
     assert "x" not in constant.node
     assert constant.schema == Schema("node", "regression")
-    parts = Parts(numbers["train"], numbers["val"], numbers["10 nodes"])
-    training = transfer.train(constant, parts, MODEL, 1, 0, tmp_path, Silence())
+    split = Split(numbers["train"], numbers["val"], numbers["10 nodes"])
+    training = transfer.train(constant, split, MODEL, 1, 0, tmp_path, Callback())
     scorer = training.scorer.eval()
     tested = numbers["10 nodes"][:1]
     larger = replace(
@@ -109,8 +108,8 @@ def test_constant_features_know_nothing_of_the_size(tmp_path):
         schema=constant.schema,
     )  # fmt: skip
     with torch.no_grad():
-        here = scorer(Storage(constant).take(tested))
-        there = scorer(Storage(larger).take(torch.tensor([0])))
+        here = scorer(Collater(constant).collate(tested))
+        there = scorer(Collater(larger).collate(torch.tensor([0])))
     assert len(here) == 10
     assert len(there) == 30
     torch.testing.assert_close(there[:10], here)
@@ -120,8 +119,8 @@ def test_validation_chooses_the_weights(tmp_path, monkeypatch):
     graphs, numbers = draw_sets(TINY, seed=0)
     worse = count()
     monkeypatch.setattr(Training, "measure", lambda self, index: {"MAE": float(next(worse)), "nonfinite": 0})
-    parts = Parts(numbers["train"], numbers["val"], numbers["10 nodes"])
-    training = transfer.train(choose(graphs, "cliques", "constant"), parts, MODEL, 3, 0, tmp_path, Silence())
+    split = Split(numbers["train"], numbers["val"], numbers["10 nodes"])
+    training = transfer.train(choose(graphs, "cliques", "constant"), split, MODEL, 3, 0, tmp_path, Callback())
     weights = training.network.state_dict()
     best, last = (Checkpoint.load(tmp_path / name) for name in (BEST, LAST))
     assert (best.state["epoch"], last.state["epoch"]) == (1, 3)
@@ -131,21 +130,21 @@ def test_validation_chooses_the_weights(tmp_path, monkeypatch):
 
 def test_each_stage_goes_on_from_the_one_before(tmp_path, monkeypatch):
     graphs, numbers = draw_sets(TINY, seed=0)
-    parts = Parts(numbers["train"], numbers["val"], numbers["10 nodes"])
+    split = Split(numbers["train"], numbers["val"], numbers["10 nodes"])
     began, told, original = [], [], Training.run
 
-    def begin(self, watch):
+    def begin(self, callback):
         weights = {name: value.clone() for name, value in self.network.state_dict().items()}
         began.append((self.config.model.numberings, self.config.optim.lr, weights))
-        return original(self, watch)
+        return original(self, callback)
 
-    def watch(name, epochs):
+    def callback(name, epochs):
         told.append((name, epochs))
-        return Silence()
+        return Callback()
 
     monkeypatch.setattr(Training, "run", begin)
     cliques = choose(graphs, "cliques", "constant")
-    training = transfer.train_stages(cliques, parts, MODEL, 4, 0, tmp_path / "two", watch)
+    training = transfer.train_stages(cliques, split, MODEL, 4, 0, tmp_path / "two", callback)
     assert told == [("two-2", 4), ("two-8", 1)]
     assert [stage[:2] for stage in began] == [(2, 0.01), (8, 0.0025)]
     before, after = Checkpoint.load(tmp_path / "two-2" / BEST).weights, training.network.state_dict()

@@ -27,7 +27,7 @@ from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.runs.folder import ENVIRONMENT
 from pggnn.train.runs.run import train
 from pggnn.train.sweeps import sweep
-from pggnn.train.sweeps.keys import choose
+from pggnn.train.sweeps.keys import select_runs
 
 TINY = (
     *("--data.options", "{task: triangles, seed: 0, graphs: 40}", "--model.hidden", "4", "--model.layers", "1"),
@@ -72,16 +72,16 @@ def test_rows_are_what_their_names_say(table, tmp_path):
 
 def test_only_takes_names_of_rows_and_columns():
     every = cells("table3")
-    assert choose("table3", every, ["PG-GNN (single)", "proteins"]) == [("PG-GNN (single)", "PROTEINS")]
-    assert {data for _, data in choose("table3", every, ["gin"])} == set(TABLES["table3"].columns), "a row: all columns"
-    assert {model for model, _ in choose("table3", every, ["gin"])} == {"GIN"}, "and not GIN (nested)"
-    assert {model for model, _ in choose("table3", every, ["gin*", "collab"])} == {"GIN", "GIN (nested)"}
-    assert {data for _, data in choose("table3", every, ["imdb-*"])} == {"IMDB-B", "IMDB-M"}
-    assert choose("table3", every, []) == every
+    assert select_runs("table3", every, ["PG-GNN (single)", "proteins"]) == [("PG-GNN (single)", "PROTEINS")]
+    assert {data for _, data in select_runs("table3", every, ["gin"])} == set(TABLES["table3"].columns), "whole rows"
+    assert {model for model, _ in select_runs("table3", every, ["gin"])} == {"GIN"}, "and not GIN (nested)"
+    assert {model for model, _ in select_runs("table3", every, ["gin*", "collab"])} == {"GIN", "GIN (nested)"}
+    assert {data for _, data in select_runs("table3", every, ["imdb-*"])} == {"IMDB-B", "IMDB-M"}
+    assert select_runs("table3", every, []) == every
     with pytest.raises(ValueError, match=r"no row or column 'mnist'; its rows are 'PG-GNN .group.', .* are 'PROTEINS'"):
-        choose("table3", every, ["gin", "mnist"])
+        select_runs("table3", every, ["gin", "mnist"])
     with pytest.raises(ValueError, match=r"no figure for pg-gnn .group. and collab"):
-        choose("table3", every, ["pg-gnn (group)", "collab"])
+        select_runs("table3", every, ["pg-gnn (group)", "collab"])
 
 
 def test_a_table_in_slices(tmp_path, monkeypatch, in_this_process):
@@ -331,7 +331,7 @@ def test_published_runs_are_few_files_and_hold_what_the_text_names():
     assert len(files) < 60 and sum(path.stat().st_size for path in files) < 8e6
     text = (there.parent / "docs" / "results.md").read_text()
     named = set(re.findall(r"`((?:table[234]|ablation|gcn|rp|graphsage|search|more)/[\w/-]+)`", text))
-    assert len(named) > 30
+    assert len(named) > 25
     for name in named:
         assert find_runs(there / name), name
 

@@ -18,8 +18,8 @@ def epochs(monkeypatch):
     """The network's state after each epoch of the trainings to come."""
     found, train_epoch = [], Training.train_epoch
 
-    def kept(training, watch):
-        loss = train_epoch(training, watch)
+    def kept(training, callback):
+        loss = train_epoch(training, callback)
         found.append({name: value.clone() for name, value in training.network.state_dict().items()})
         return loss
 
@@ -68,9 +68,9 @@ def test_it_validates_and_answers(which, small, fit):
     found = Checkpoint.load(config.folder / "seed0" / f"{which}.safetensors")
     for name, value in scorer.network.state_dict().items():
         assert torch.equal(value.cpu(), (found.average or found.weights)[name])
-    graphs, member = run.load_graphs(config), next(iter(trained.scorers))
-    parts = run.protocol.parts(config, graphs, member)
-    training = Training(config, run.Storage(graphs), parts, 0, config.folder / "seed0", run.make_fabric(config))
+    graphs, trial = run.load_graphs(config), next(iter(trained.scorers))
+    split = run.protocol.split(config, graphs, trial)
+    training = Training(config, run.Collater(graphs), split, 0, config.folder / "seed0", run.make_fabric(config))
     training.judge, metric = scorer.cpu(), training.task.metric
     records = {record["epoch"]: record for record in log.read(config.folder / "seed0")}
     assert training.measure("val")[metric] == pytest.approx(records[found.state["epoch"]]["val"], rel=1e-5)

@@ -24,7 +24,7 @@ from pggnn.train.engine.task import Task
 from pggnn.train.options import load, parse
 from pggnn.train.runs import folder, run
 from pggnn.train.runs.progress import Bars
-from pggnn.train.runs.protocol import Member
+from pggnn.train.runs.protocol import Trial
 
 ER = ["--data.name", "ER", "--data.options", "{seed: 0, graphs: 24}", "--run.device", "cpu", "--run.jobs", "1"]
 ER += ["--model.hidden", "4", "--model.layers", "1", "--optim.epochs", "2", "--run.tensorboard", "false"]
@@ -366,10 +366,10 @@ def test_one_without_room_waits_for_the_others(error, tmp_path, monkeypatch, cap
         def close(self):
             pass
 
-    monkeypatch.setattr(run, "Workers", Full)
+    monkeypatch.setattr(run, "WorkerPool", Full)
     monkeypatch.setattr(run, "POLL", 0.0)
     config = Config(DataConfig("ER"), run=RunConfig(out=str(tmp_path / "room")))
-    todo = [(config, Member(seed)) for seed in range(3)]
+    todo = [(config, Trial(seed)) for seed in range(3)]
     with Bars(Console(file=sys.stderr), "") as bars:
         run.train_side_by_side(todo, 2, None, bars)
     assert [words[1:4] for words in given] == [
@@ -378,4 +378,4 @@ def test_one_without_room_waits_for_the_others(error, tmp_path, monkeypatch, cap
     assert "seed1: no room on the GPU beside those that run; it goes on when one" in capsys.readouterr().err
     alone = Config(DataConfig("ER"), run=RunConfig(out=str(tmp_path / "always")))
     with Bars(Console(file=sys.stderr), "") as bars, pytest.raises(ValueError, match=f"seed0: {re.escape(error)}"):
-        run.train_side_by_side([(alone, Member(0))], 2, None, bars)
+        run.train_side_by_side([(alone, Trial(0))], 2, None, bars)

@@ -17,7 +17,7 @@ from pggnn.train.engine import log
 from pggnn.train.engine.loop import Training
 from pggnn.train.engine.task import Task
 from pggnn.train.runs.progress import Bars
-from pggnn.train.runs.protocol import Summary, load_result
+from pggnn.train.runs.protocol import RunSummary, load_result
 from pggnn.train.runs.run import first_training, load_graphs
 
 HUGE = [3, 17]
@@ -143,7 +143,7 @@ def huge_validation(i):
 def test_validation_in_training_counts_them_as_wrong(graphs, small, fit, capsys):
     data = graphs(huge=range(12, 20), y=lambda i: i % 2 if i < 12 else 0, split=huge_validation)
     config = small(data_name=data, data_options={}, optim_epochs=2)
-    assert fit(config) == Summary("accuracy", 0.0, 0.0, [0.0], [1])
+    assert fit(config) == RunSummary("accuracy", 0.0, 0.0, [0.0], [1])
     records = log.read(config.folder / "seed0")
     assert [record["val"] for record in records] == [0.0, 0.0]
     assert [record["val nonfinite"] for record in records] == [4, 4] and records[0]["test nonfinite"] == 4
@@ -170,7 +170,7 @@ def test_measure_is_what_training_measures(graphs, small, tmp_path):
     data = graphs(huge=HUGE, y=lambda i: 0 if i in HUGE else i % 2)
     config = small(data_name=data, data_options={})
     training: Training = first_training(config, load_graphs(config), tmp_path)
-    training.parts = type(training.parts)(training.parts.train, torch.tensor(HUGE), training.parts.test)
+    training.split = type(training.split)(training.split.train, torch.tensor(HUGE), training.split.test)
     assert training.measure("val") == {"accuracy": 0.0, "macro F1": 0.0, "nonfinite": 2}
 
 

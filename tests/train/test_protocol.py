@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.train.config import Config, DataConfig, ProtocolConfig
-from pggnn.train.runs.protocol import members, parts
+from pggnn.train.runs.protocol import split, trials
 
 SEEDS = st.integers(0, 2**31 - 1)
 
@@ -37,7 +37,7 @@ def labelled(draw):
 
 
 def assert_whole(found, count):
-    """Each graph in one of the parts, once."""
+    """Each graph in one part of the split, once."""
     assert torch.cat([part for part in found if part is not None]).sort()[0].tolist() == list(range(count))
 
 
@@ -52,8 +52,8 @@ def test_cross_validation(classes, seed, folds, kind):
     folds = min(folds, int(y.bincount().max()))
     config = config_of(kind, folds=folds, seeds=[seed])
     tested = []
-    for member in members(config):
-        found = parts(config, graphs, member)
+    for trial in trials(config):
+        found = split(config, graphs, trial)
         tested.append(found.test)
         assert_whole((found.train, found.val, found.test), len(y))
         for label, size in enumerate(y.bincount().tolist()):
@@ -65,7 +65,7 @@ def test_cross_validation(classes, seed, folds, kind):
             held, left = of_class(found.val, y, label), of_class(found.train, y, label)
             assert (held == 0) if held + left < 2 else (held == 1 or abs(held - (held + left) / 10) <= 0.5)
             assert left > 0 or held == 0, "what is not trained on cannot be validated"
-        again = parts(config, graphs, member)
+        again = split(config, graphs, trial)
         assert torch.equal(again.val, found.val)
         assert torch.equal(again.train, found.train)
     assert len(tested) == folds
@@ -76,22 +76,22 @@ def test_each_fold_and_seed_has_validation_graphs_of_its_own():
     """Also where two seeds have the same folds, as those of small sets do."""
     graphs = graphs_of([0, 1] * 300)
     config = config_of("nested", seeds=[0, 1])
-    held = [tuple(parts(config, graphs, member).val.tolist()) for member in members(config)]
+    held = [tuple(split(config, graphs, trial).val.tolist()) for trial in trials(config)]
     assert len(set(held)) == 20
 
 
 def test_too_few_graphs_to_validate_are_refused():
     config = config_of("nested", folds=2)
     with pytest.raises(ValueError, match=r"3 graphs are too few .* 1 to train, 0 to validate, 2 to test"):
-        parts(config, graphs_of([0] * 3), members(config)[0])
+        split(config, graphs_of([0] * 3), trials(config)[0])
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(10, 300), SEEDS)
 def test_random_parts(count, seed):
     config = config_of("random", seeds=[seed])
-    (member,) = members(config)
-    found = parts(config, graphs_of([0] * count), member)
+    (trial,) = trials(config)
+    found = split(config, graphs_of([0] * count), trial)
     assert_whole((found.train, found.val, found.test), count)
     for part, share in ((found.train, 0.8), (found.val, 0.1), (found.test, 0.1)):
         assert abs(len(part) - share * count) <= 1
@@ -106,7 +106,7 @@ def test_a_data_sets_own_splits_are_taken_as_they_are(data, count, kind):
     splits = {"train": order[:a], "val": order[a:b], "test": order[b:c]}
     graphs = replace(graphs_of([0] * count), splits={name: torch.tensor(index) for name, index in splits.items()})
     config = config_of(kind)
-    found = parts(config, graphs.checked("here"), members(config)[0])
+    found = split(config, graphs.checked("here"), trials(config)[0])
     assert {name: getattr(found, name).tolist() for name in splits} == splits
 
 

@@ -38,7 +38,7 @@ def tuned(tmp_path_factory, trainings_in_this_process):
     out = tmp_path_factory.mktemp("tuned")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "changes", lambda *_: dict(tried))
-        patch.setattr(run, "Workers", trainings_in_this_process)
+        patch.setattr(run, "WorkerPool", trainings_in_this_process)
         with open(out / "said.txt", "w") as said:
             ranked = tune(SMALL, out, jobs=1, console=Console(file=said))
         yield ranked
@@ -75,7 +75,7 @@ def test_a_candidate_that_fails_does_not_keep_the_others_from_being_ranked(tmp_p
 
 def test_walks_are_not_tried_where_a_graph_is_too_large_for_them(tmp_path, trainings_in_this_process, monkeypatch):
     monkeypatch.setattr(module, "MOST_NODES", 5)
-    monkeypatch.setattr(run, "Workers", trainings_in_this_process)
+    monkeypatch.setattr(run, "WorkerPool", trainings_in_this_process)
     with pytest.raises(ValueError, match="walks"):
         tune(SMALL, tmp_path, ["walks"], jobs=1, console=Console(quiet=True))
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from pggnn.train.runs.pool import Workers, last_error
+from pggnn.train.runs.pool import WorkerPool, last_error
 
 
 @pytest.fixture(scope="module")
 def workers():
     """For all tests here: a process takes seconds to start."""
-    made = Workers()
+    made = WorkerPool()
     yield made
     made.close()
 
@@ -91,7 +91,7 @@ def test_several_gpus_take_turns(named, seen, tmp_path, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if named is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-    workers = Workers()
+    workers = WorkerPool()
     try:
         processes = [process_of(workers, fail(workers, tmp_path, name)).pid for name in "abc"]
         around = [Path(f"/proc/{process}/environ").read_bytes().split(b"\0") for process in processes]

@@ -110,8 +110,8 @@ def show_sensitivity(args: argparse.Namespace) -> None:
     else:
         budget = QUICK if args.quick else FULL
         with Bars(Console(stderr=True), "MAE") as bars:
-            watch = lambda name: bars.add(name, budget.epochs)  # noqa: E731
-            found = list(run(budget, args.task, args.seed, args.numberings, args.out, watch))
+            callback = lambda name: bars.add(name, budget.epochs)  # noqa: E731
+            found = list(run(budget, args.task, args.seed, args.numberings, args.out, callback))
         _keep(found, args.out / "table.json")
         about = f"counting {args.task} on {budget.tests} test graphs of 10 nodes; seed {args.seed}"
     print_table(sensitivity_table(found, args.numberings), right={3, 4, 5, 6, 7, 8})

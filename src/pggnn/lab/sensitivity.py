@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.sets.counting import TASKS, generate, with_target
 from pggnn.lab.transfer import Budget, train
 from pggnn.nn.labels import adjacency_rows
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
-from pggnn.train.engine.loop import Parts, Watch
+from pggnn.train.engine.loop import Callback, Split
 from pggnn.train.engine.models import Scorer, build
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
@@ -110,7 +110,7 @@ def measure(scorer: Scorer, batch: Batch, task: Task, numberings: int) -> Iterat
 
 
 def run(
-    budget: Budget, task: str, seed: int, numberings: int, out: Path, watch: Callable[[str], Watch]
+    budget: Budget, task: str, seed: int, numberings: int, out: Path, callback: Callable[[str], Callback]
 ) -> Iterator[Sensitivity]:
     """Measures networks before training, and after it with the given numbering and with fresh ones."""
     if task not in TASKS:
@@ -119,7 +119,7 @@ def run(
         raise ValueError(f"expected a seed of 0 or more and 1 numbering or more, got {seed} and {numberings}")
     graphs = with_target(generate("er", budget.graphs, seed), task)
     tests = graphs.splits["test"][: budget.tests]
-    parts = Parts(graphs.splits["train"], graphs.splits["val"][: budget.tests], tests)
+    split = Split(graphs.splits["train"], graphs.splits["val"][: budget.tests], tests)
     for orderings in MODES:
         model = ModelConfig(hidden=budget.hidden, layers=budget.layers, orderings=orderings)
         torch.manual_seed(seed)
@@ -128,7 +128,7 @@ def run(
         for numbering in NUMBERINGS:
             name = f"{orderings}-{numbering}"
             chosen = replace(model, numbering=numbering)
-            training = train(graphs, parts, chosen, budget.epochs, seed, out / name, watch(name))
+            training = train(graphs, split, chosen, budget.epochs, seed, out / name, callback(name))
             scorer = Scorer(training.network).eval()
             yield from _rows(scorer, graphs, tests, numberings, orderings, f"{numbering} numbering")
 
@@ -136,11 +136,11 @@ def run(
 def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Sensitivity]:
     """Measures the networks of a run on its test graphs, ``most`` of them at most; means over its seeds and folds."""
     trained = Trained.load(folder)
-    storage = Storage(Graphs.of(trained.read(trained.config.data.name)))
+    collater = Collater(Graphs.of(trained.read(trained.config.data.name)))
     model, found = trained.config.model, []
-    for member, scorer in trained.scorers.items():
-        index = protocol.parts(trained.config, storage.graphs, member).test[:most]
-        found.append(dict(measure(scorer, storage.take(index).to(device()), trained.task, numberings)))
+    for trial, scorer in trained.scorers.items():
+        index = protocol.split(trained.config, collater.graphs, trial).test[:most]
+        found.append(dict(measure(scorer, collater.collate(index).to(device()), trained.task, numberings)))
     for kind in found[0]:
         figures = {name: [one[kind][name] for one in found] for name in found[0][kind]}
         means = {
@@ -155,5 +155,5 @@ def _rows(
     scorer: Scorer, graphs: Graphs, index: Tensor, numberings: int, network: str, trained: str
 ) -> Iterator[Sensitivity]:
     task = Task(graphs.schema)
-    for kind, figures in measure(scorer, Storage(graphs).take(index), task, numberings):
+    for kind, figures in measure(scorer, Collater(graphs).collate(index), task, numberings):
         yield Sensitivity(network, trained, kind, task.metric, **figures)

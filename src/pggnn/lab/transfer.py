@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.sets.counting import draw_er, draw_regular, from_adjacency, with_target
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights
-from pggnn.train.engine.loop import BEST, Parts, Training, Watch
+from pggnn.train.engine.loop import BEST, Callback, Split, Training
 from pggnn.train.runs.run import make_fabric
 
 NODES, PROBABILITY = 10, 0.3
@@ -93,8 +93,8 @@ class TransferResult:
 
 
 Drawn = tuple[Tensor, Tensor]
-Watches = Callable[[str, int], Watch]
-"""Makes the watch of a training from its name and number of epochs."""
+Callbacks = Callable[[str, int], Callback]
+"""Makes the callback of a training from its name and number of epochs."""
 
 
 def draw_geometric(graphs: int, nodes: int, degree: float, seed: int) -> Drawn:
@@ -172,12 +172,12 @@ def choose(graphs: Graphs, task: str, features: str) -> Graphs:
 
 def train(
     graphs: Graphs,
-    parts: Parts,
+    split: Split,
     model: ModelConfig,
     epochs: int,
     seed: int,
     folder: Path,
-    watch: Watch,
+    callback: Callback,
     lr: float = LR,
     start: Training | None = None,
 ) -> Training:
@@ -185,41 +185,42 @@ def train(
     optim = OptimConfig(batch_size=64, epochs=epochs, lr=lr, schedule="cosine")
     config = Config(DataConfig("ER"), model, optim, run=RunConfig(device="cpu", tensorboard=False))
     folder.mkdir(parents=True, exist_ok=True)
-    training = Training(config, Storage(graphs), parts, seed, folder, make_fabric(config))
+    training = Training(config, Collater(graphs), split, seed, folder, make_fabric(config))
     if start is not None:
         training.network.load_state_dict(start.network.state_dict())
-    training.run(watch)
+    training.run(callback)
     load_weights(training.network, Checkpoint.load(folder / BEST).weights, folder / BEST)
     return training
 
 
 def train_stages(
-    graphs: Graphs, parts: Parts, model: ModelConfig, epochs: int, seed: int, folder: Path, watch: Watches
+    graphs: Graphs, split: Split, model: ModelConfig, epochs: int, seed: int, folder: Path, callbacks: Callbacks
 ) -> Training:
     """A network trained with more numberings in each stage: first cheaply, then with less noise."""
     training = None
     for stage, numberings in enumerate(STAGES[model.structure]):
         model, name = replace(model, numberings=numberings), f"{folder.name}-{numberings}"
         shorter = max(1, epochs * STAGES[model.structure][0] // numberings)
-        training = train(
-            graphs, parts, model, shorter, seed, folder.with_name(name), watch(name, shorter), LR / 4**stage, training
-        )
+        callback, rate = callbacks(name, shorter), LR / 4**stage
+        training = train(graphs, split, model, shorter, seed, folder.with_name(name), callback, rate, training)
     assert training is not None
     return training
 
 
-def run(budget: Budget, seed: int, out: Path, watch: Watches, experiment: str = "sparse") -> Iterator[TransferResult]:
+def run(
+    budget: Budget, seed: int, out: Path, callbacks: Callbacks, experiment: str = "sparse"
+) -> Iterator[TransferResult]:
     """Trains the network of each case and tests it; log and weights go to a folder for each stage in ``out``."""
     if seed < 0:
         raise ValueError(f"expected a seed of 0 or more, got {seed}")
     graphs, numbers = draw_sets(budget, seed, experiment)
-    parts = Parts(numbers.pop("train"), numbers.pop("val"), numbers[f"{NODES} nodes"])
+    split = Split(numbers.pop("train"), numbers.pop("val"), numbers[f"{NODES} nodes"])
     for task, features, structure in CASES[experiment]:
         folder = out / f"{experiment}-{seed}" / f"{task}-{features.split()[-1]}-{structure}"
         model = ModelConfig(
             hidden=budget.hidden, layers=budget.layers, cell=CELLS[features], structure=structure, init="torch"
         )
-        training = train_stages(choose(graphs, task, features), parts, model, budget.epochs, seed, folder, watch)
+        training = train_stages(choose(graphs, task, features), split, model, budget.epochs, seed, folder, callbacks)
         convs: Any = training.network.convs
         for numberings in TESTED[structure]:
             convs[0].numberings = numberings

@@ -7,14 +7,14 @@ from pathlib import Path
 from pggnn.train import packed
 from pggnn.train.config import Config
 from pggnn.train.options import CONFIGS, parse
-from pggnn.train.sweeps.keys import Key, Options, choose, slug
+from pggnn.train.sweeps.keys import Arguments, RunKey, select_runs, slug
 
 
 @dataclass(frozen=True)
 class Row:
     """A model as we run it."""
 
-    options: Options = ()
+    options: Arguments = ()
     """What it has otherwise than the configs of the columns."""
     published: str | None = "PG-GNN"
     """The model of the paper's table that it is compared with; None where figures are not of one kind."""
@@ -36,7 +36,7 @@ class Table:
     columns: dict[str, str]
     """Data set as the paper's table has it, and the config that comes with the library."""
     rows: dict[str, Row]
-    quick: Options
+    quick: Arguments
     """What makes a run small enough for two cores, and its figures those of another, smaller experiment."""
     quick_columns: tuple[str, ...] | None = None
     """The columns that are quick; by default all."""
@@ -273,17 +273,19 @@ SHARED = "table2"
 """The table whose runs others have too: the first rows of those that explain it."""
 
 
-def runs(name: str, out: Path, quick: bool = False, more: Options = (), only: Sequence[str] = ()) -> dict[Key, Config]:
-    """The run of each row and column of a table, each in its folder under ``out``; those that :func:`choose` leaves."""
+def runs(
+    name: str, out: Path, quick: bool = False, more: Arguments = (), only: Sequence[str] = ()
+) -> dict[RunKey, Config]:
+    """The run of each cell of a table that :func:`select_runs` keeps, in its folder under ``out``."""
     table, found = TABLES[name], {}
-    for model, data in choose(name, cells(name, quick), only):
+    for model, data in select_runs(name, cells(name, quick), only):
         row, config = table.rows[model], table.rows[model].config.format(table.columns[data])
         options = ["--config", config, *row.options, *(table.quick if quick else ()), *more]
         found[model, data] = parse([*options, "--run.out", str(folder_of(name, out, (model, data), quick))])[0]
     return found
 
 
-def folder_of(name: str, out: Path, key: Key, quick: bool = False) -> Path:
+def folder_of(name: str, out: Path, key: RunKey, quick: bool = False) -> Path:
     """Where the run of a cell is kept, or was published; Table 2's, where that has the same and this table has none."""
     (model, data), table = key, TABLES[name]
     run = Path(slug(model)) / table.columns[data]
@@ -302,7 +304,7 @@ def nested_row(row: str) -> str:
     return f"{row[:-1]}, nested)" if row.endswith(")") else f"{row} (nested)"
 
 
-def cells(name: str, quick: bool = False) -> list[Key]:
+def cells(name: str, quick: bool = False) -> list[RunKey]:
     """The rows and columns of a table that there are runs of."""
     table = TABLES[name]
     quick_columns = table.quick_columns or tuple(table.columns)

@@ -12,7 +12,7 @@ from pggnn.paper.tables import TABLES, runs
 from pggnn.report.runs import Run
 from pggnn.train.config import Config, difference
 from pggnn.train.runs.folder import CIRCUMSTANCES
-from pggnn.train.sweeps.keys import Key, slug
+from pggnn.train.sweeps.keys import RunKey, slug
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Grid:
 
 
 @cache
-def _planned(table: str) -> dict[Key, Config]:
+def _planned(table: str) -> dict[RunKey, Config]:
     """The table's own runs; to parse their options takes seconds."""
     return runs(table, Path())
 

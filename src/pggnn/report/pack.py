@@ -9,7 +9,7 @@ from pggnn.report import predictions
 from pggnn.report.runs import Run, find_runs
 from pggnn.train import packed
 from pggnn.train.config import FILE, plain
-from pggnn.train.packed import Entry
+from pggnn.train.packed import PackedRun
 from pggnn.train.runs.folder import ENVIRONMENT, SCHEMA
 
 
@@ -50,16 +50,16 @@ def pack(source: Path, out: Path, unfinished: bool = False, compute: bool = True
     return [out / name for name in runs], lacks
 
 
-def _entry(name: str, run: Run, answers: predictions.Predictions | None) -> Entry:
+def _entry(name: str, run: Run, answers: predictions.Predictions | None) -> PackedRun:
     line = {
         "config": _config(run),
         "schema": packed.read_json(run.folder / SCHEMA, dict),
         "environment": packed.read_json(run.folder / ENVIRONMENT, dict),
         "summary": asdict(run.figures) if run.complete and run.figures else None,
-        "trainings": {member.name: result for member, result in run.results.items()},
+        "trainings": {trial.name: result for trial, result in run.results.items()},
     }
-    logs = {member.name: records for member, records in run.logs.items()}
-    return Entry(name, line, logs, answers.arrays if answers else None)
+    logs = {trial.name: records for trial, records in run.logs.items()}
+    return PackedRun(name, line, logs, answers.arrays if answers else None)
 
 
 def _config(run: Run) -> dict[str, Any]:

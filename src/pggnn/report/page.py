@@ -85,20 +85,20 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
         "missing": run.lacks + ([f"{reason.rstrip('.')}."] if reason else []),
         "curves": draw_learning(run),
         "answers": show_answers(run, answers) if answers else None,
-        "trainings": [_training(run, member) for member in run.logs],
+        "trainings": [_training(run, trial) for trial in run.logs],
         "options": [(key, as_text(value), as_text(usual)) for key, (value, usual) in run.options.items()],
         "machine": [(key, "none" if value is None else as_text(value)) for key, value in run.machine.items()],
     }
 
 
-def _training(run: Run, member: Any) -> dict[str, Any]:
-    records, result = run.logs[member], run.results.get(member, {})
+def _training(run: Run, trial: Any) -> dict[str, Any]:
+    records, result = run.logs[trial], run.results.get(trial, {})
     tested = [record for record in records if "test" in record]
     last = {"test": tested[-1]["test"], "best_epoch": tested[-1]["epoch"]} if tested and not result else result
     shown = {key: _number(last[key], run) if last.get(key) is not None else "—" for key in ("val", "test")}
     ended = {"epochs": "all epochs done", "learning rate": "learning rate low enough"}
     return shown | {
-        "name": member.name,
+        "name": trial.name,
         "epochs": records[-1]["epoch"] if records else result.get("epoch", 0),
         "best": last.get("best_epoch", "—"),
         "seconds": sum(record["seconds"] for record in records),

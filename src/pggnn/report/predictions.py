@@ -16,7 +16,7 @@ from pggnn.files import replacing
 from pggnn.report.runs import Run
 from pggnn.train import packed
 from pggnn.train.packed import shortened
-from pggnn.train.runs.protocol import Member
+from pggnn.train.runs.protocol import Trial
 
 FILE = "predictions.npz"
 BITS = 12
@@ -101,7 +101,7 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
     """
     path, kept_none = run.folder / FILE, packed.holds(run.folder)
     reason = "none were packed" if kept_none else "they were not computed"
-    expected, trainings = tuple(_epoch(run, member) for member in run.logs), _names(run)
+    expected, trainings = tuple(_epoch(run, trial) for trial in run.logs), _names(run)
     if path.exists() or packed.read_answers(run.folder) is not None:
         try:
             kept = Predictions.load(path)
@@ -133,35 +133,35 @@ def _which(run: Run) -> str:
     return "best" if run.config.protocol.kind == "folds" else run.config.protocol.report
 
 
-def _epoch(run: Run, member: Member) -> int:
+def _epoch(run: Run, trial: Trial) -> int:
     key = {"last": "epoch", "best": "best_epoch"}[_which(run)]
-    return int(run.results[member][key]) if member in run.results else 0
+    return int(run.results[trial][key]) if trial in run.results else 0
 
 
 def _names(run: Run) -> tuple[str, ...]:
-    return tuple(member.name for member in run.logs)
+    return tuple(trial.name for trial in run.logs)
 
 
 def _answer(run: Run) -> Predictions:
     import torch
 
-    from pggnn.data.batching.storage import Storage
+    from pggnn.data.batching.collate import Collater
     from pggnn.data.graphs import Graphs
     from pggnn.train.runs import protocol
     from pggnn.train.runs.folder import check_same
-    from pggnn.train.runs.predict import Trained, stored
+    from pggnn.train.runs.predict import Trained, collater_for
 
     trained = Trained.load(run.folder, _which(run))
     graphs = Graphs.of(trained.read(run.config.data.name))
     check_same(trained.config, graphs)
-    storage, labelled, task = stored(graphs), Storage(graphs, plan=False), trained.task
+    collater, labelled, task = collater_for(graphs), Collater(graphs, plan=False), trained.task
     pairs = []
-    for member in trained.scorers:
-        test = protocol.parts(run.config, graphs, member).test
-        pairs.append((trained.answers(storage, test, [member]), task.targets(labelled.take(test).y)))
+    for trial in trained.scorers:
+        test = protocol.split(run.config, graphs, trial).test
+        pairs.append((trained.answers(collater, test, [trial]), task.targets(labelled.collate(test).y)))
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
-    epochs, names = tuple(_epoch(run, member) for member in run.logs), _names(run)
+    epochs, names = tuple(_epoch(run, trial) for trial in run.logs), _names(run)
     if task.kind == "regression":
         return Predictions(kind, epochs, shortened(outputs, BITS), targets.astype(np.float32), len(targets), names)
     total, known = len(targets), np.isfinite(outputs).all(1)  # NaN would be the first class, or a no

@@ -21,7 +21,7 @@ from pggnn.train.engine.task import METRIC
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, is_run, missing
-from pggnn.train.runs.protocol import Member, Summary
+from pggnn.train.runs.protocol import RunSummary, Trial
 
 MODELS = {"pggnn": "PG-GNN", "gin": "GIN", "gcn": "GCN", "sage": "SAGE", "rgin": "rGIN", "rp": "RP", "lrp": "LRP"}
 
@@ -36,8 +36,8 @@ class Run:
     config: Config
     schema: Schema | None
     machine: dict[str, Any]
-    logs: dict[Member, list[Record]]
-    results: dict[Member, dict[str, Any]]
+    logs: dict[Trial, list[Record]]
+    results: dict[Trial, dict[str, Any]]
     """Of the trainings that have ended."""
 
     @classmethod
@@ -47,7 +47,7 @@ class Run:
         if not is_run(folder):
             raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")
         config = load(folder)
-        results = {one: protocol.load_result(folder / one.name) for one in protocol.members(config)}
+        results = {one: protocol.load_result(folder / one.name) for one in protocol.trials(config)}
         logs = {one: log.read(folder / one.name) for one in results}
         cut = missing(config)
         return cls(
@@ -80,11 +80,11 @@ class Run:
         return len(self.results) == len(self.logs)
 
     @cached_property
-    def figures(self) -> Summary | None:
+    def figures(self) -> RunSummary | None:
         """The run's figures; of what there is so far where it is not :attr:`complete`."""
         if self.complete and (self.config.protocol.kind != "folds" or all(self.logs.values())):
             return protocol.summarise(self.config, self.folder)
-        stored: Summary | None = packed.read_json(self.folder / SUMMARY, Summary)
+        stored: RunSummary | None = packed.read_json(self.folder / SUMMARY, RunSummary)
         if stored and (self.complete or not any(self.logs.values())):
             return stored
         return self._figures_so_far()
@@ -139,13 +139,13 @@ class Run:
         """What the run lacks, in sentences."""
         found = []
         cut = [
-            f"{member.name} (epoch {records[-1]['epoch'] if records else 0} of {self.config.optim.epochs})"
-            for member, records in self.logs.items()
-            if member not in self.results
+            f"{trial.name} (epoch {records[-1]['epoch'] if records else 0} of {self.config.optim.epochs})"
+            for trial, records in self.logs.items()
+            if trial not in self.results
         ]
         if cut:
             found.append(f"{len(cut)} of {len(self.logs)} trainings have not ended: {', '.join(cut)}.")
-        unlogged = [member.name for member, records in self.logs.items() if not records and member in self.results]
+        unlogged = [trial.name for trial, records in self.logs.items() if not records and trial in self.results]
         if unlogged:
             found.append(f"There is no log of {', '.join(unlogged)}.")
         lacking = [name for name, there in ((SCHEMA, self.schema), (ENVIRONMENT, self.machine)) if not there]
@@ -167,25 +167,25 @@ class Run:
                 lines.append(shlex.join([f"--{key}", as_text(value)]))
         return " \\\n  ".join(lines)
 
-    def _figures_so_far(self) -> Summary | None:
+    def _figures_so_far(self) -> RunSummary | None:
         each, epochs = [], []
         for seed in self.config.protocol.seeds:
             known = {
-                member: [record for record in records if "test" in record]
-                for member, records in self.logs.items()
-                if member.seed == seed
+                trial: [record for record in records if "test" in record]
+                for trial, records in self.logs.items()
+                if trial.seed == seed
             }
             if self.config.protocol.kind == "folds":
                 curves = [protocol.curve(records, "test") for records in known.values() if records]
                 epoch, values = protocol.best_common_epoch(curves) if curves else (0, [])
                 epochs += [epoch] * bool(curves)
             else:
-                ended = {member: self.results[member]["test"] for member in known if member in self.results}
+                ended = {trial: self.results[trial]["test"] for trial in known if trial in self.results}
                 values = [*ended.values(), *(one[-1]["test"] for key, one in known.items() if one and key not in ended)]
                 epochs += [records[-1]["epoch"] for records in known.values() if records]
             if values:
                 each.append(statistics.fmean(values))
-        return Summary(self.metric, statistics.fmean(each), protocol.deviation(each), each, epochs) if each else None
+        return RunSummary(self.metric, statistics.fmean(each), protocol.deviation(each), each, epochs) if each else None
 
 
 def find_runs(folder: str | Path) -> list[Path]:

@@ -15,9 +15,9 @@ from pggnn.data.catalogue import lookup
 from pggnn.files import read_json, write_text
 from pggnn.paper.expected import load
 from pggnn.paper.tables import TABLES
+from pggnn.train.engine.loop import Callback
 from pggnn.train.runs.pool import last_error
-from pggnn.train.runs.progress import Silence
-from pggnn.train.sweeps.keys import Key, Options, choose
+from pggnn.train.sweeps.keys import Arguments, RunKey, select_runs
 
 STEPS, SECONDS = 20, 300.0
 """Batches that are trained, or fewer where they take longer than so long: the whole group of COLLAB on a CPU does."""
@@ -45,7 +45,7 @@ def reproduce_memory(table: str, out: Path, only: Sequence[str] = (), console: C
     runs = commands()
     path, machine = out / f"{table}.json", torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     found = {(cell["model"], cell["data"]): cell for cell in read_json(path, list[dict[str, Any]]) or []}
-    for model, data in choose(table, runs, only):
+    for model, data in select_runs(table, runs, only):
         if found.get((model, data), {}).get("machine") == machine:
             continue
         with console.status(f"{model} on {data}"):
@@ -59,7 +59,7 @@ def reproduce_memory(table: str, out: Path, only: Sequence[str] = (), console: C
     return [found[key] for key in runs if key in found]
 
 
-def commands() -> dict[Key, Options]:
+def commands() -> dict[RunKey, Arguments]:
     """Config and options of each row and column."""
     return {
         (model, data): (config, *table.rows[model].options)
@@ -82,7 +82,7 @@ def _write(table: str, path: Path, cells: list[Cell]) -> None:
     write_text(path, json.dumps(cells, indent=2) + "\n")
 
 
-def _measured(model: str, data: str, options: Options) -> dict[str, float]:
+def _measured(model: str, data: str, options: Arguments) -> dict[str, float]:
     from pggnn.train.options import parse
     from pggnn.train.runs.run import load_graphs
 
@@ -95,7 +95,7 @@ def _measured(model: str, data: str, options: Options) -> dict[str, float]:
     return found
 
 
-class Clock(Silence):
+class Clock(Callback):
     """Counts batches, and ends training when it has taken long enough."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ def main(config_name: str, *options: str) -> None:
     """Trains for a few batches and prints the peaks as JSON."""
     import tempfile
 
-    from pggnn.train.engine.memory import peaks
+    from pggnn.train.engine.memory import peak_memory
     from pggnn.train.options import parse
     from pggnn.train.runs.run import first_training, load_graphs
 
@@ -124,7 +124,7 @@ def main(config_name: str, *options: str) -> None:
         clock = Clock()
         with suppress(TimeoutError):
             training.train_epoch(clock)
-    print(json.dumps({**peaks(), "batches": clock.batches}))
+    print(json.dumps({**peak_memory(), "batches": clock.batches}))
 
 
 if __name__ == "__main__":

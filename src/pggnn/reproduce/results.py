@@ -24,7 +24,7 @@ from pggnn.train.engine import log
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import ENVIRONMENT, conclude, is_run, missing
-from pggnn.train.sweeps.keys import Key, Options
+from pggnn.train.sweeps.keys import Arguments, RunKey
 from pggnn.train.sweeps.sweep import keep_published, share_cores, train_missing
 
 
@@ -57,7 +57,7 @@ def reproduce(
     seeds: list[int] | None = None,
     only: Sequence[str] = (),
     jobs: int = 0,
-    more: Options = (),
+    more: Arguments = (),
     console: Console | None = None,
     until: float = math.inf,
 ) -> tuple[list[TableCell], Path]:
@@ -71,7 +71,7 @@ def reproduce(
         out: Folder of the runs; what is there already is not run again.
         quick: A smaller experiment, for a look on two cores.
         seeds: Instead of the configs' own.
-        only: Rows and columns to run, see :func:`pggnn.train.sweeps.keys.choose`.
+        only: Rows and columns to run, see :func:`pggnn.train.sweeps.keys.select_runs`.
         jobs: Trainings at once; 0 for one per core.
         more: Further options of ``pggnn train``, for all runs.
         console: Where to show progress.
@@ -82,7 +82,7 @@ def reproduce(
     seeded = () if seeds is None else ("--protocol.seeds", json.dumps(seeds))
     chosen = keep_published(runs(name, out, quick, (*given, *seeded, *more), only), (*seeded, *more))
     train_missing(name, chosen, jobs, console, until)
-    complete: dict[Key, Config] = {}
+    complete: dict[RunKey, Config] = {}
     for key in cells(name, quick):
         folder = folder_of(name, out, key, quick)
         if key in chosen or is_run(folder):
@@ -132,10 +132,10 @@ def _figure(cell: TableCell, scale: float, digits: int) -> str:
     return protocol.figure(cell.mean * scale, cell.std * scale if len(cell.each) > 1 else None, digits)
 
 
-def _cell(table: str, key: Key, config: Config) -> TableCell:
+def _cell(table: str, key: RunKey, config: Config) -> TableCell:
     summary, folder, theirs = conclude(config), config.folder, TABLES[table].rows[key[0]].published
-    members = [folder / member.name for member in protocol.members(config)]
-    results = [result for member in members if (result := protocol.load_result(member)) is not None]
+    trials = [folder / trial.name for trial in protocol.trials(config)]
+    results = [result for trial in trials if (result := protocol.load_result(trial)) is not None]
     machine = packed.read_json(folder / ENVIRONMENT, dict) or {}
     return TableCell(
         *key,
@@ -148,7 +148,7 @@ def _cell(table: str, key: Key, config: Config) -> TableCell:
         seeds=list(config.protocol.seeds),
         orderings=config.model.reads,
         parameters=results[0]["parameters"],
-        seconds_per_epoch=statistics.median(record["seconds"] for member in members for record in log.read(member)),
+        seconds_per_epoch=statistics.median(record["seconds"] for trial in trials for record in log.read(trial)),
         machine=machine.get("gpu") or f"{machine.get('cores')} cores",
         paper=None if theirs is None else published(table, theirs, key[1]),
         command=f"pggnn train --config {folder}",

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from pggnn.paper.tables import BONDS, GROUP, NESTED, RENUMBERED, SHUFFLED, SINGLE
 from pggnn.train.sweeps.candidates import Candidate, Search, rank, write, write_config
-from pggnn.train.sweeps.keys import Options
+from pggnn.train.sweeps.keys import Arguments
 
 MEAN, BOTH, LOG = (("--model.readout", readout) for readout in ("mean", "both", "log"))
 MEANS = ("--model.renumberings", "8")
@@ -43,7 +43,7 @@ ZINC = (
 )
 
 
-def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> dict[str, Options]:
+def _tu(width: int, dropout: float, more: Arguments = GROUP, layers: int = 2) -> dict[str, Arguments]:
     """Changes to the paper's options one at a time, in its own search space and beyond, in the cheapest mode, and what
     helped together with the mean as readout; then the orderings, what helped together with these, and committees."""
     wide, dropped = ("--model.hidden", str(width)), ("--model.dropout", str(dropout))
@@ -121,7 +121,7 @@ def _tu(width: int, dropout: float, more: Options = GROUP, layers: int = 2) -> d
     }
 
 
-def _counting() -> dict[str, Options]:
+def _counting() -> dict[str, Arguments]:
     """Against learning by heart: with fresh labels alone, one training of 4-cliques in five fits as well as the others
     do, and errs twice as much."""
     return {
@@ -132,7 +132,7 @@ def _counting() -> dict[str, Options]:
     }
 
 
-def _search(config: str, candidates: dict[str, Options], protocol: Options = NESTED, best: str = "") -> Search:
+def _search(config: str, candidates: dict[str, Arguments], protocol: Arguments = NESTED, best: str = "") -> Search:
     """Of a config of the paper's; the one to be has its name, or another."""
     return Search(("--config", config), candidates, protocol, best or config)
 
@@ -194,7 +194,7 @@ def search(
     seeds: Sequence[int] = (0,),
     only: Sequence[str] = (),
     jobs: int = 0,
-    more: Options = (),
+    more: Arguments = (),
     console: Console | None = None,
     until: float = math.inf,
 ) -> tuple[list[Candidate], Path]:

@@ -78,14 +78,14 @@ def evaluate(args: argparse.Namespace) -> None:
         from pggnn.train.runs.predict import evaluate as measure
         from pggnn.train.runs.protocol import deviation
 
-    found = {member.name: figures for member, figures in measure(args.run, args.data, args.split, args.which)}
+    found = {trial.name: figures for trial, figures in measure(args.run, args.data, args.split, args.which)}
     names = [name for name in next(iter(found.values())) if name != NONFINITE]
     part = " of ".join(filter(None, (args.split, args.data))) or "test"
     table = Table(title=Text(visible(f"{args.run}: {args.which} checkpoint on {part}")))
     for heading in ("training", *names):
         table.add_column(heading, justify="left" if heading == "training" else "right")
-    for member, figures in found.items():
-        table.add_row(member, *(f"{figures[name]:.4f}" for name in names))
+    for trial, figures in found.items():
+        table.add_row(trial, *(f"{figures[name]:.4f}" for name in names))
     if len(found) > 1:
         columns = {name: [figures[name] for figures in found.values()] for name in names}
         spread = (f"{statistics.fmean(column):.4f} ± {deviation(column):.4f}" for column in columns.values())

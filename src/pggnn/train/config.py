@@ -156,9 +156,6 @@ class ProtocolConfig:
     """One training for each seed; figures are mean ± standard deviation over them."""
     report: Literal["best", "last"] = "best"
     """Test at the epoch with the best validation, or after the last."""
-    random: Literal["own", "authors"] = "own"
-    """Random numbers for the first weights and the batches: our own, which depend on seed and epoch alone, or those
-    that the paper's authors' scripts make of the seed."""
 
 
 @dataclass(frozen=True)

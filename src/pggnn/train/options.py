@@ -57,7 +57,7 @@ class _NotOptions(ValueError):
     """A config that is no mapping of options."""
 
 
-class _Formatter(jsonargparse.DefaultHelpFormatter):
+class _TrainFormatter(jsonargparse.DefaultHelpFormatter):
     """Keeps the lines of the examples, and does not list choices twice."""
 
     def _expand_help(self, action: Action) -> str:
@@ -75,7 +75,7 @@ def parser() -> jsonargparse.ArgumentParser:
         description="Train a network on a data set of the paper or on your own graphs. "
         "Each option below is a key of the YAML file as well.",
         epilog=EXAMPLES,
-        formatter_class=_Formatter,
+        formatter_class=_TrainFormatter,
         parser_mode=_MODE,
         exit_on_error=False,
         allow_abbrev=False,

@@ -32,7 +32,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Entry:
+class PackedRun:
     """A run to be packed."""
 
     run: str
@@ -161,7 +161,7 @@ def read_answers(folder: Path) -> dict[str, np.ndarray] | None:
     return found[0].predicted(found[1]) if found else None
 
 
-def write(folder: Path, entries: Sequence[Entry]) -> None:
+def write(folder: Path, entries: Sequence[PackedRun]) -> None:
     """Adds runs to the files in a folder; those of the same names are replaced, all others stay."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -231,7 +231,7 @@ def _by_run(table: Any) -> dict[str, Any]:
     return {run: table.filter(pc.equal(table["run"], run)) for run in pc.unique(table["run"]).to_pylist()}
 
 
-def _curve_table(entry: Entry) -> Any:
+def _curve_table(entry: PackedRun) -> Any:
     import pyarrow as pa
 
     records = [(training, record) for training, records in entry.logs.items() for record in records]

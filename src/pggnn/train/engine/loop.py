@@ -7,54 +7,58 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import Any, Literal
 
 import torch
 from lightning.fabric import Fabric
 from torch import Tensor
 from torch.utils.data import DataLoader
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 
+from pggnn.capture.graphs import takes_padded_plans
+from pggnn.capture.replay import Replay
 from pggnn.data.batching.batches import Batches
-from pggnn.data.batching.storage import Storage
-from pggnn.nn.model import Network
+from pggnn.data.batching.collate import Collater
+from pggnn.data.batching.padding import Padding
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config
-from pggnn.train.engine import authors, checkpoint
+from pggnn.train.engine import checkpoint
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.engine.distributed import share_norms
+from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.log import Log, Record
-from pggnn.train.engine.memory import peaks
+from pggnn.train.engine.memory import peak_memory
 from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients
 from pggnn.train.engine.schedule import Schedule
-from pggnn.train.engine.task import NONFINITE, Task, is_finite, steady
-
-if TYPE_CHECKING:
-    from pggnn.train.engine.replay import Replay
+from pggnn.train.engine.task import NONFINITE, Task, is_finite
 
 LAST, PREVIOUS, BEST = (f"{name}.safetensors" for name in ("last", "previous", "best"))
-EVALUATION_BATCH = {"cpu": 4, "cuda": 32}
-"""Batches are so many times larger where nothing is learnt."""
 MOST_KEPT = 2**22
 """Nodes and edges up to which the batches of validation and test are kept from epoch to epoch."""
+MOST_STEPS = 2**20
+"""Steps of sequences up to which a padded batch is recorded, however little of it is real."""
+MOST_PADDED = 4
+"""Times the steps of a batch that a larger padded one may have, where padding takes no time, but memory."""
+TABLES = 8
+"""Times the tables of an epoch that a GPU must have memory for: making them takes about half of that."""
 
 
 class Diverged(ValueError):
     """Loss or weights are no longer numbers."""
 
 
-class Watch(Protocol):
-    """Who is told how training goes."""
+class Callback:
+    """Methods that a training calls as it goes; these do nothing."""
 
     def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
-        """After each batch of an epoch: the loss so far, still on its device, and over how many targets."""
+        """After each batch: the sum of the epoch's losses so far, still on its device, and the number of targets."""
 
     def epoch(self, record: Record) -> None:
-        """After each epoch."""
+        """After each epoch, when its checkpoint has been written."""
 
 
 @dataclass(frozen=True)
-class Parts:
+class Split:
     """Numbers of the graphs to train on, to choose the epoch by, and to test on."""
 
     train: Tensor
@@ -69,15 +73,15 @@ class Training:
     checkpoint ends with the same weights as one left alone.
     """
 
-    def __init__(self, config: Config, storage: Storage, parts: Parts, seed: int, folder: Path, fabric: Fabric) -> None:
-        self.config, self.parts, self.seed, self.folder, self.fabric = config, parts, seed, folder, fabric
-        self.storage, optim = storage, config.optim
-        schema = storage.graphs.schema
+    def __init__(
+        self, config: Config, collater: Collater, split: Split, seed: int, folder: Path, fabric: Fabric
+    ) -> None:
+        self.config, self.split, self.seed, self.folder, self.fabric = config, split, seed, folder, fabric
+        self.collater, optim = collater, config.optim
+        schema = collater.graphs.schema
         self.task = Task(schema, optim.loss)
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
-        if config.protocol.random == "authors":
-            authors.start(cast(Network, self.network), seed)
         allot_workspace(self.network, fabric.device)
         share_norms(self.network)
         scorer = Scorer(self.network, config.model.edge_features)
@@ -91,21 +95,35 @@ class Training:
         self._precision.load_state_dict(torch.amp.GradScaler("cpu").state_dict())  # not that of the training before
         self.average = copy.deepcopy(self.network) if optim.average else None
         self.judge = self.scorer
-        """Who answers where nothing is learnt: the network, or its moving average."""
+        """What is evaluated: the network, or its moving average."""
         if self.average is not None:
             self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
-        self.schedule = Schedule(self.adam, optim, self.task.maximise and parts.val is not None)
-        kind = authors.Draws if config.protocol.random == "authors" else Batches
-        self.batches = self._batches(parts.train, optim.batch_size, optim.sampling, kind)
+        self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
+        self._shard = fabric.global_rank, fabric.world_size
+        self.batches = Batches(collater, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
     @cached_property
-    def _replay(self) -> "Replay | None":
-        from pggnn.train.engine.replay import Replay, worthwhile
-
-        padding = worthwhile(self)
-        return None if padding is None else Replay(self, padding)
+    def _replay(self) -> Replay | None:
+        """The steps as a CUDA graph, if they can and should be recorded."""
+        collater, fabric, config = self.collater, self.fabric, self.config
+        possible = (
+            config.run.record
+            and fabric.device.type == collater.device.type == "cuda"
+            and fabric.world_size == 1
+            and config.run.precision != "16"
+            and config.data.workers == 0
+        )
+        if not possible:
+            return None
+        exact = config.run.precision == "64" or not all(map(takes_padded_plans, self.network.convs))
+        padding = Padding(collater, self.split.train, config.optim.batch_size, exact)
+        memory = torch.cuda.get_device_properties(fabric.device).total_memory
+        most_steps = max(MOST_STEPS, (1.5 if exact else MOST_PADDED) * padding.mean_steps)
+        if TABLES * padding.nbytes * len(self.batches) > memory or padding.capacity.steps > most_steps:
+            return None
+        return Replay(self.step, padding, self.adam, fabric.device)
 
     @property
     def parameters(self) -> int:
@@ -126,53 +144,59 @@ class Training:
             self._precision.load_state_dict(own | checkpoint.known(scaler, own, path))
         self.state = state
 
-    def run(self, watch: Watch) -> dict[str, Any]:
+    def run(self, callback: Callback) -> dict[str, Any]:
         """Trains to the end; returns what came out."""
         state, main = self.state, self.fabric.is_global_zero
         log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
             begin = time.perf_counter()
             state["epoch"] += 1
-            record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self.train_epoch(watch)}
+            record = {"epoch": state["epoch"], "lr": self.schedule.lr, "loss": self.train_epoch(callback)}
             self._update_average()
             improved = self._evaluate_epoch(record)
-            self.schedule.step(record["val"] if self.parts.val is not None else record["loss"])
+            self.schedule.step(record["val"] if self.split.val is not None else record["loss"])
             record["seconds"] = round(time.perf_counter() - begin, 4)
             state["seconds"] += record["seconds"]
             if log is not None:
                 log.write(record)
                 self.save(improved)
-            watch.epoch(record)
-        if self.parts.val is not None and self.config.protocol.report == "last":
+            callback.epoch(record)
+        if self.split.val is not None and self.config.protocol.report == "last":
             state["test"] = self.measure("test")[self.task.metric]
         if log is not None:
             log.close()
         ended = "learning rate" if self.schedule.ended else "epochs"
-        return {"metric": self.task.metric, "ended": ended, "parameters": self.parameters, "memory": peaks(), **state}
+        figures = {"metric": self.task.metric, "ended": ended, "parameters": self.parameters}
+        return {**figures, "memory": peak_memory(), **state}
 
-    def train_epoch(self, watch: Watch) -> float:
+    def train_epoch(self, callback: Callback) -> float:
         """One epoch; returns the mean loss."""
-        fabric, clip = self.fabric, self.config.optim.clip
+        fabric = self.fabric
         torch.manual_seed(derived_seed(self.seed, self.state["epoch"], fabric.global_rank))
         self.batches.epoch = self.state["epoch"]
         totals = [self._targets(numbers) for numbers in self.batches.chosen()]
         self.scorer.train()
         if self._replay is not None:
-            return self._checked(self._replay.epoch(totals, watch))
+            return self._checked(self._replay.epoch(self.batches.chosen(), totals, self.schedule.lr, callback.step))
         summed, seen = torch.zeros((), device=fabric.device), 0
         for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
-            loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y))
-            fabric.backward(loss * (fabric.world_size / total))
-            if clip is not None:
-                self._precision.unscale_gradients(self.adam)
-                clip_gradients(self.network, clip)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
-            summed += loss.detach() / self.config.model.committee
+            summed += self.step(batch, total)
             seen += total
-            watch.step(step, len(totals), summed, seen)
+            callback.step(step, len(totals), summed, seen)
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
         return self._checked(float(everywhere) / seen)
+
+    def step(self, batch: Data, total: int | Tensor) -> Tensor:
+        """Forward, backward and an update for a batch with ``total`` targets; returns the sum of their losses. It can
+        be recorded: it asks the device nothing."""
+        loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y), getattr(batch, "counts", None))
+        self.fabric.backward(loss * self.fabric.world_size / total)
+        if self.config.optim.clip is not None:
+            self._precision.unscale_gradients(self.adam)
+            clip_gradients(self.network, self.config.optim.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss.detach() / self.config.model.committee
 
     @torch.no_grad()
     def _update_average(self) -> None:
@@ -198,7 +222,7 @@ class Training:
     def _evaluate_epoch(self, record: Record) -> bool:
         """Adds validation and test to the record of an epoch; returns whether it is the best one so far."""
         state = self.state
-        if self.parts.val is None:  # the paper's cross-validation
+        if self.split.val is None:  # the paper's cross-validation
             self._record("test", record)
             improved = self.task.better(record["test"], state["test"])
         else:
@@ -219,33 +243,24 @@ class Training:
 
     def measure(self, part: Literal["train", "val", "test"]) -> dict[str, float]:
         """The task's metrics over a part of the graphs, and how many answers are not finite, all processes together."""
-        outputs, targets = self._answers(self._evaluated.get(part) or self._evaluation_batches(part))
+        batches = self._evaluated.get(part) or self._evaluation_batches(part)
+        outputs, targets = compute_outputs([self.judge], self.task, batches, self.fabric.device)
         lost: Any = self.fabric.all_reduce((~is_finite(outputs)).sum(), reduce_op="sum")
         return self.task.measure(outputs, targets) | {NONFINITE: int(lost)}
 
     def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs and targets for the given graphs, or for this process's share of them."""
-        return self._answers(self._ordered(index))
-
-    @torch.no_grad()
-    def _answers(self, batches: Iterable[Batch]) -> tuple[Tensor, Tensor]:
-        self.judge.eval()
-        batches = self._moved(batches)
-        with steady(self.fabric.device):
-            pairs = [(self.task.outputs(self.judge(batch)), self.task.targets(batch.y)) for batch in batches]
-        outputs, targets = (torch.cat(column) for column in zip(*pairs, strict=True))
-        return outputs, targets
+        return compute_outputs([self.judge], self.task, self._ordered(index), self.fabric.device)
 
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
-        index: Tensor = getattr(self.parts, part)
-        if int(self.storage.counts[:, index].sum()) > MOST_KEPT:
+        index: Tensor = getattr(self.split, part)
+        if int(self.collater.counts[:, index].sum()) > MOST_KEPT:
             return self._ordered(index)
         return self._evaluated.setdefault(part, list(self._ordered(index)))
 
     def _ordered(self, index: Tensor) -> Batches:
-        size = EVALUATION_BATCH[self.storage.device.type] * self.config.optim.batch_size
-        return self._batches(index, size, "order")
+        return ordered_batches(self.collater, self.config.optim.batch_size, index, self._shard)
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
@@ -256,10 +271,6 @@ class Training:
         last = Checkpoint(weights, state, self.optimizer.state_dict(), average)
         last.save(self.folder / LAST, self.folder / PREVIOUS)
 
-    def _batches(self, index: Tensor, batch_size: int, sampling: Any, kind: type[Batches] = Batches) -> Batches:
-        shard = self.fabric.global_rank, self.fabric.world_size
-        return kind(self.storage, batch_size, sampling, self.seed, self.config.optim.steps, index, shard)
-
     def _loader(self) -> Iterable[Batch]:
         """The batches of the epoch, assembled by other processes if asked for."""
         if not self.config.data.workers:
@@ -269,11 +280,11 @@ class Training:
 
     def _moved(self, batches: Iterable[Batch]) -> Iterable[Batch]:
         """Batches on the device of the network, if the graphs are kept elsewhere."""
-        if self.storage.device == self.fabric.device:
+        if self.collater.device == self.fabric.device:
             return batches
         return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
 
     def _targets(self, numbers: Tensor) -> int:
-        if self.storage.graphs.schema.level == "node":
-            return max(1, int(self.storage.counts[0].index_select(0, numbers).sum()))
+        if self.collater.graphs.schema.level == "node":
+            return max(1, int(self.collater.counts[0].index_select(0, numbers).sum()))
         return len(numbers)

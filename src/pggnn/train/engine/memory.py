@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 
-def peaks() -> dict[str, float]:
+def peak_memory() -> dict[str, float]:
     """MiB of RAM, libraries included, and of the GPU as PyTorch reserved it, without its context, and as tensors used
     it: of what is reserved for batches of many sizes much may lie idle. 0 where unknown."""
     gpu = used = 0

@@ -1,8 +1,7 @@
 """What a network's scores mean: losses and metrics for each kind of target."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +22,6 @@ METRIC = {"regression": "MAE", "classification": "accuracy", "multilabel": "aver
 
 NONFINITE = "nonfinite"
 """Beside metrics: the answers that are not finite."""
-
-
-@contextmanager
-def steady(device: torch.device) -> Iterator[None]:
-    """Networks that draw random numbers to answer draw the same each time, and nobody else's change."""
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(0)
-        yield
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.engine import log
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
-from pggnn.train.runs.protocol import Member, Summary
+from pggnn.train.runs.protocol import RunSummary, Trial
 
 SCHEMA, GRAPHS, ENVIRONMENT, SUMMARY = "schema.json", "graphs.json", "environment.json", "summary.json"
 LOCK = "lock"
@@ -74,7 +74,7 @@ def prepare(config: Config, graphs: Graphs, resume: str | None) -> None:
         changed = difference(config, load(folder), tuple(key for key in MAY_CHANGE if key not in fixed))
         if changed:
             raise ValueError(f"{folder} holds a run with other options: {'; '.join(changed)}")
-        reached = max(len(log.read(folder / member.name)) for member in protocol.members(config))
+        reached = max(len(log.read(folder / trial.name)) for trial in protocol.trials(config))
         if config.optim.epochs < reached:
             raise ValueError(
                 f"{folder} has been trained for {reached} epochs, which cannot be taken back: optim.epochs must be "
@@ -173,12 +173,12 @@ def locked(folder: Path, wanted: bool) -> Iterator[None]:
         yield
 
 
-def missing(config: Config) -> list[Member]:
+def missing(config: Config) -> list[Trial]:
     """The trainings of a run that have not come to their end."""
-    results = {member: protocol.load_result(config.folder / member.name) for member in protocol.members(config)}
+    results = {trial: protocol.load_result(config.folder / trial.name) for trial in protocol.trials(config)}
     return [
-        member
-        for member, result in results.items()
+        trial
+        for trial, result in results.items()
         if result is None or (result["ended"] == "epochs" and result["epoch"] < config.optim.epochs)
     ]
 
@@ -198,7 +198,7 @@ def is_run(folder: Path) -> bool:
     return (folder / FILE).is_file() or packed.holds(folder)
 
 
-def conclude(config: Config, write: bool = True) -> Summary:
+def conclude(config: Config, write: bool = True) -> RunSummary:
     """The figures of a run whose trainings have all ended, also as a file in its folder where it has one."""
     summary = protocol.summarise(config, config.folder)
     if write and not packed.holds(config.folder):

@@ -87,7 +87,7 @@ def visible_gpus() -> list[str]:
     return [*map(str, range(count))] if named is None else named.split(",")[:count]
 
 
-class Workers:
+class WorkerPool:
     """Trainings by number, each given to a process that has nothing to do, or to a new one. Where there are several
     GPUs, they have as many processes each."""
 

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data import loading
-from pggnn.data.batching.batches import Batches
-from pggnn.data.batching.storage import Storage, fitting
+from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
@@ -20,13 +19,14 @@ from pggnn.files import csv_cell, read_json, to_json
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights
-from pggnn.train.engine.loop import BEST, EVALUATION_BATCH, LAST
+from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
+from pggnn.train.engine.loop import BEST, LAST
 from pggnn.train.engine.models import Scorer, build
-from pggnn.train.engine.task import NONFINITE, Task, is_finite, steady
+from pggnn.train.engine.task import NONFINITE, Task, is_finite
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import SCHEMA, check_same
-from pggnn.train.runs.protocol import Member
+from pggnn.train.runs.protocol import Trial
 
 NOTE = "not finite"
 """What a row says whose answer is NaN or infinite."""
@@ -37,9 +37,9 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def stored(graphs: Graphs) -> Storage:
+def collater_for(graphs: Graphs) -> Collater:
     """Graphs to answer for, where networks answer if they fit there."""
-    return Storage(graphs, fitting(graphs, device()))
+    return Collater(graphs, fitting(graphs, device()))
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Trained:
 
     config: Config
     schema: Schema
-    scorers: dict[Member, Scorer]
+    scorers: dict[Trial, Scorer]
 
     @property
     def task(self) -> Task:
@@ -77,14 +77,14 @@ class Trained:
         if schema is None:
             raise ValueError(f"{run} is not whole: there is no {SCHEMA} in it")
         scorers = {}
-        for member in protocol.members(config):
-            path = run / member.name / {"best": BEST, "last": LAST}[which]
+        for trial in protocol.trials(config):
+            path = run / trial.name / {"best": BEST, "last": LAST}[which]
             if not path.is_relative_to(folder) or not path.exists():
                 continue
             network = build(config.model, schema).to(torch.double if config.run.precision == "64" else torch.float)
             found = Checkpoint.load(path)
             load_weights(network, found.average or found.weights, path)
-            scorers[member] = Scorer(network, config.model.edge_features).to(device()).eval()
+            scorers[trial] = Scorer(network, config.model.edge_features).to(device()).eval()
         if not scorers:
             raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
         return cls(config, schema, scorers)
@@ -102,18 +102,12 @@ class Trained:
                 raise ValueError(f"{path}: {what} is {theirs}, but the networks were trained with {ours}")
         return dataset
 
-    @torch.no_grad()
-    def answers(self, storage: Storage, index: Tensor | None = None, members: list[Member] | None = None) -> Tensor:
+    def answers(self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None) -> Tensor:
         """Mean output of the networks for the given graphs: probabilities of classes, or values."""
-        size = EVALUATION_BATCH[storage.device.type] * self.config.optim.batch_size
-        batches = Batches(storage, size, index=index)
-        chosen = [self.scorers[member] for member in members or self.scorers]
-        rows, where = [], next(chosen[0].parameters()).device
-        with steady(where):
-            for batch in batches:
-                here = batch.to(where)
-                rows.append(torch.stack([self.task.outputs(scorer(here)) for scorer in chosen]).mean(0).cpu())
-        return torch.cat(rows) if rows else torch.empty(0, self.schema.out_channels)
+        batches = ordered_batches(collater, self.config.optim.batch_size, index)
+        chosen = [self.scorers[trial] for trial in trials or self.scorers]
+        place = next(chosen[0].parameters()).device
+        return compute_outputs(chosen, self.task, batches, place, targets=False)[0].cpu()
 
 
 def evaluate(folder: str | Path, data: str | None = None, split: str | None = None, which: str = "best") -> Any:
@@ -139,36 +133,36 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
         check_same(trained.config, graphs)
     if "y" not in graphs.node | graphs.graph:
         raise ValueError(f"{name}: the graphs have no targets to evaluate against; pggnn predict needs none")
-    storage, labelled = stored(graphs), Storage(graphs, plan=False)
-    for member in trained.scorers:
+    collater, labelled = collater_for(graphs), Collater(graphs, plan=False)
+    for trial in trained.scorers:
         if data is None:
-            found = protocol.parts(trained.config, graphs, member)
+            found = protocol.split(trained.config, graphs, trial)
             index = getattr(found, split or "test")
             if index is None:
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
             index = dataset.splits[split] if split else torch.arange(len(graphs))
-        outputs = trained.answers(storage, index, [member])
-        figures: dict[str, Any] = task.measure(outputs, task.targets(labelled.take(index).y))
+        outputs = trained.answers(collater, index, [trial])
+        figures: dict[str, Any] = task.measure(outputs, task.targets(labelled.collate(index).y))
         numbers = torch.arange(len(index))
         if trained.schema.level == "node":
-            numbers = numbers.repeat_interleave(storage.counts[0].cpu()[index])
+            numbers = numbers.repeat_interleave(collater.counts[0].cpu()[index])
         lost = index[numbers[~is_finite(outputs)].unique()].tolist()
         if lost:
             figures[NONFINITE] = [dataset.ids[i] if dataset.ids else i for i in lost]
-        yield member, figures
+        yield trial, figures
 
 
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
     ``"note"`` says so."""
-    storage = stored(Graphs.of(dataset))
-    outputs = trained.answers(storage)
-    names = dataset.ids or range(len(storage.graphs))
+    collater = collater_for(Graphs.of(dataset))
+    outputs = trained.answers(collater)
+    names = dataset.ids or range(len(collater.graphs))
     if trained.schema.level == "node":
         places = [
             {"graph": name, "node": node}
-            for name, nodes in zip(names, storage.counts[0].tolist(), strict=True)
+            for name, nodes in zip(names, collater.counts[0].tolist(), strict=True)
             for node in range(nodes)
         ]
     else:

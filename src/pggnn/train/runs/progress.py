@@ -2,7 +2,6 @@
 
 import time
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from pggnn.console import tell, visible
 from pggnn.train.engine.log import Record
+from pggnn.train.engine.loop import Callback
 from pggnn.train.engine.task import NONFINITE
 
 REFRESH = 0.5
@@ -47,8 +47,8 @@ class Bars:
         return Bar(self, name, epochs, done)
 
 
-class Bar:
-    """The progress of one training; a :class:`~pggnn.train.engine.loop.Watch`."""
+class Bar(Callback):
+    """The progress of one training."""
 
     def __init__(self, bars: Bars, name: str, epochs: int, done: int) -> None:
         self._bars, self._name, self._epochs = bars, name, epochs
@@ -84,13 +84,3 @@ class Bar:
 def _figure(part: str, record: Record) -> str:
     lost = record.get(f"{part} {NONFINITE}")
     return f"{part} {record[part]:.4f}" + (f" ({lost} answers not finite)" if lost else "")
-
-
-class Silence:
-    """A watch that says nothing."""
-
-    def step(self, *args: Any) -> None:
-        """After each batch."""
-
-    def epoch(self, record: Record) -> None:
-        """After each epoch."""

@@ -17,14 +17,14 @@ from pggnn.seeds import derived_seed
 from pggnn.train import packed
 from pggnn.train.config import Config
 from pggnn.train.engine import log
-from pggnn.train.engine.loop import Parts
+from pggnn.train.engine.loop import Split
 
 RESULT = "result.json"
 CROSS_VALIDATION = ("folds", "nested")
 
 
 @dataclass(frozen=True)
-class Member:
+class Trial:
     """One training of a run."""
 
     seed: int
@@ -43,7 +43,7 @@ class Memory(TypedDict):
     gpu: float
 
 
-class Result(TypedDict):
+class TrialResult(TypedDict):
     """What is kept of a training that has ended."""
 
     metric: str
@@ -58,7 +58,7 @@ class Result(TypedDict):
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """The figures of a run, over its folds and seeds."""
 
     metric: str
@@ -92,15 +92,15 @@ def kind(config: Config, graphs: Graphs) -> str:
     return "splits" if graphs.splits else "random"
 
 
-def members(config: Config) -> list[Member]:
+def trials(config: Config) -> list[Trial]:
     """All trainings of a run."""
     folds: Sequence[int | None] = config.protocol.only or range(config.protocol.folds)
     if config.protocol.kind not in CROSS_VALIDATION:
         folds = [None]
-    return [Member(seed, fold) for seed in config.protocol.seeds for fold in folds]
+    return [Trial(seed, fold) for seed in config.protocol.seeds for fold in folds]
 
 
-def parts(config: Config, graphs: Graphs, member: Member) -> Parts:
+def split(config: Config, graphs: Graphs, trial: Trial) -> Split:
     """What a training learns from, is chosen by and tested on."""
     chosen = kind(config, graphs)
     if chosen == "splits":
@@ -110,11 +110,11 @@ def parts(config: Config, graphs: Graphs, member: Member) -> Parts:
                 f"these graphs have no split {' and '.join(missing)}: choose --protocol.kind random or folds, or "
                 'write "split" accordingly'
             )
-        found = Parts(*(graphs.splits[name] for name in ("train", "val", "test")))
+        found = Split(*(graphs.splits[name] for name in ("train", "val", "test")))
     elif chosen == "random":
-        found = Parts(*random_split(len(graphs), member.seed))
+        found = Split(*random_split(len(graphs), trial.seed))
     else:
-        found = _fold(config, graphs, member)
+        found = _fold(config, graphs, trial)
     if not len(found.train) or not len(found.test) or (found.val is not None and not len(found.val)):
         sizes = {"train": found.train, "validate": found.val, "test": found.test}
         given = ", ".join(f"{len(part)} to {what}" for what, part in sizes.items() if part is not None)
@@ -122,16 +122,16 @@ def parts(config: Config, graphs: Graphs, member: Member) -> Parts:
     return found
 
 
-def _fold(config: Config, graphs: Graphs, member: Member) -> Parts:
+def _fold(config: Config, graphs: Graphs, trial: Trial) -> Split:
     if graphs.schema.level != "graph" or graphs.schema.task != "classification":
         raise ValueError("cross-validation is stratified by the classes of graphs, which these have not")
     y = graphs.graph["y"].view(-1).cpu()
-    fold = member.fold or 0
-    train, test = stratified_folds(y, member.seed, config.protocol.folds)[fold]
+    fold = trial.fold or 0
+    train, test = stratified_folds(y, trial.seed, config.protocol.folds)[fold]
     if config.protocol.kind == "folds":
-        return Parts(train, None, test)
-    inner, val = _hold_out(train, y, derived_seed(member.seed, fold))
-    return Parts(inner, val, test)
+        return Split(train, None, test)
+    inner, val = _hold_out(train, y, derived_seed(trial.seed, fold))
+    return Split(inner, val, test)
 
 
 def _hold_out(index: Tensor, y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
@@ -154,33 +154,33 @@ def save_result(folder: Path, result: dict[str, Any]) -> None:
 
 def load_result(folder: Path) -> dict[str, Any] | None:
     """What came out of a training, or None while it has not ended."""
-    result: dict[str, Any] | None = packed.read_json(folder / RESULT, Result)
+    result: dict[str, Any] | None = packed.read_json(folder / RESULT, TrialResult)
     return result
 
 
-def summarise(config: Config, folder: Path) -> Summary:
+def summarise(config: Config, folder: Path) -> RunSummary:
     """The figures of a run whose trainings have all ended."""
-    results = {member: load_result(folder / member.name) for member in members(config)}
-    missing = [member.name for member, result in results.items() if result is None]
+    results = {trial: load_result(folder / trial.name) for trial in trials(config)}
+    missing = [trial.name for trial, result in results.items() if result is None]
     if missing:
         raise ValueError(f"{folder}: {len(missing)} of {len(results)} trainings have not ended: {', '.join(missing)}")
-    ended = {member: result for member, result in results.items() if result is not None}
+    ended = {trial: result for trial, result in results.items() if result is not None}
     metric = next(iter(ended.values()))["metric"]
     per_seed: dict[int, list[float]] = {}
     epochs: list[int] = []
     for seed in config.protocol.seeds:
-        of_seed = [member for member in ended if member.seed == seed]
+        of_seed = [trial for trial in ended if trial.seed == seed]
         if config.protocol.kind == "folds":
             epoch, values = best_common_epoch([curve(log.read(folder / one.name), "test") for one in of_seed])
             epochs.append(epoch)
         else:
-            values = [ended[member]["test"] for member in of_seed]
+            values = [ended[trial]["test"] for trial in of_seed]
             key = "best_epoch" if config.protocol.report == "best" else "epoch"
-            epochs += [ended[member][key] for member in of_seed]
+            epochs += [ended[trial][key] for trial in of_seed]
         per_seed[seed] = values
     means = [statistics.fmean(values) for values in per_seed.values()]
     each = means if len(means) > 1 else next(iter(per_seed.values()))
-    return Summary(metric, statistics.fmean(means), deviation(each), each, epochs)
+    return RunSummary(metric, statistics.fmean(means), deviation(each), each, epochs)
 
 
 def deviation(values: Sequence[float]) -> float:

@@ -13,24 +13,24 @@ from rich.console import Console
 
 from pggnn.console import is_gpu_full, tell
 from pggnn.data import loading
-from pggnn.data.batching.storage import Storage, fitting
+from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.graphs import Graphs
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config
-from pggnn.train.engine import authors, checkpoint, log
+from pggnn.train.engine import checkpoint, log
 from pggnn.train.engine.distributed import is_main, processes
 from pggnn.train.engine.models import COPIES, build
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import claimed, clear, conclude, locked, missing, prepare, uses_gpu
-from pggnn.train.runs.pool import Workers, last_error, visible_gpus
+from pggnn.train.runs.pool import WorkerPool, last_error, visible_gpus
 from pggnn.train.runs.progress import Bar, Bars
-from pggnn.train.runs.protocol import Member, Summary
+from pggnn.train.runs.protocol import RunSummary, Trial
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-    from pggnn.train.engine.loop import Training, Watch
+    from pggnn.train.engine.loop import Callback, Training
 
 ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
@@ -44,7 +44,7 @@ class Failed(ValueError):
     """Some of several trainings came to no end; the others did."""
 
 
-def train(config: Config, resume: str | None = None, console: Console | None = None) -> Summary:
+def train(config: Config, resume: str | None = None, console: Console | None = None) -> RunSummary:
     """Trains all that a run consists of, or what is missing of it, and returns its figures.
 
     Args:
@@ -60,16 +60,16 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     with claimed(config.folder, main):
         if main:
             prepare(config, graphs, resume)
-        todo = [(config, member) for member in missing(config)]
+        todo = [(config, trial) for trial in missing(config)]
         with Bars(console if main else Console(quiet=True), task.metric) as bars:
             if processes()[0] == 1 and side_by_side(config) > 1:
                 train_side_by_side(todo, side_by_side(config), resume, bars)
             elif todo:
                 fabric = make_fabric(config)
-                storage = make_storage(config, graphs, fabric)
-                for _, member in todo:
-                    bar = bars.add(member.name, config.optim.epochs)
-                    train_member(config, member, storage, fabric, resume, bar)
+                collater = make_collater(config, graphs, fabric)
+                for _, trial in todo:
+                    bar = bars.add(trial.name, config.optim.epochs)
+                    train_trial(config, trial, collater, fabric, resume, bar)
                     bar.finish()
         return conclude(config, main)
 
@@ -80,12 +80,10 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
     if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
-    protocol.parts(config, graphs, protocol.members(config)[0])
+    protocol.split(config, graphs, protocol.trials(config)[0])
     build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
-    if config.protocol.random == "authors":
-        authors.check(config)
     if config.model.relabellings > 0:
-        some = Storage(graphs).take(torch.arange(min(len(graphs), 8)))
+        some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
             raise ValueError(
                 f"model.relabellings is for features that are rows of the adjacency matrix, which those of "
@@ -93,13 +91,13 @@ def check(config: Config, graphs: Graphs) -> None:
             )
 
 
-def train_member(
-    config: Config, member: Member, storage: Storage, fabric: "Fabric", resume: str | None, watch: "Watch"
+def train_trial(
+    config: Config, trial: Trial, collater: Collater, fabric: "Fabric", resume: str | None, callback: "Callback"
 ) -> None:
     """One training, to its end."""
     from pggnn.train.engine.loop import LAST, PREVIOUS, Training
 
-    folder = config.folder / member.name
+    folder = config.folder / trial.name
     folder.mkdir(parents=True, exist_ok=True)
     cores = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
     torch.set_num_threads(config.run.threads or max(1, cores // side_by_side(config)))
@@ -108,8 +106,8 @@ def train_member(
     with locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             clear(folder)
-        parts = protocol.parts(config, storage.graphs, member)
-        training = Training(config, storage, parts, member.seed, folder, fabric)
+        split = protocol.split(config, collater.graphs, trial)
+        training = Training(config, collater, split, trial.seed, folder, fabric)
         if resume is not None and any((folder / name).exists() for name in (LAST, PREVIOUS)):
             path = folder / {"last": LAST, "previous": PREVIOUS}[resume]
             try:
@@ -119,9 +117,9 @@ def train_member(
                 raise ValueError(f"{error}{other}") from None
             if resume == "previous" and fabric.is_global_zero:  # or the damaged one would take its place
                 checkpoint.keep_as(path, folder / LAST)
-        result = training.run(watch)
+        result = training.run(callback)
         if fabric.is_global_zero:
-            protocol.save_result(folder, {"seed": member.seed, "fold": member.fold, **result})
+            protocol.save_result(folder, {"seed": trial.seed, "fold": trial.fold, **result})
     fabric.barrier()  # the others read the result too
 
 
@@ -129,9 +127,9 @@ def first_training(config: Config, graphs: Graphs, folder: Path) -> "Training":
     """The first training of a run, made but not begun, to be measured in a folder of its own."""
     from pggnn.train.engine.loop import Training
 
-    fabric, member = make_fabric(config), protocol.members(config)[0]
-    parts = protocol.parts(config, graphs, member)
-    return Training(config, make_storage(config, graphs, fabric), parts, member.seed, folder, fabric)
+    fabric, trial = make_fabric(config), protocol.trials(config)[0]
+    split = protocol.split(config, graphs, trial)
+    return Training(config, make_collater(config, graphs, fabric), split, trial.seed, folder, fabric)
 
 
 def load_graphs(config: Config) -> Graphs:
@@ -154,7 +152,7 @@ def load_graphs(config: Config) -> Graphs:
 def side_by_side(config: Config) -> int:
     """How many trainings run at once. It follows from the config and the machine alone: so do the threads of each."""
     jobs = config.run.jobs or (4 * len(visible_gpus()) if uses_gpu(config) else os.cpu_count()) or 1
-    return min(jobs, len(protocol.members(config)))
+    return min(jobs, len(protocol.trials(config)))
 
 
 def make_fabric(config: Config) -> "Fabric":
@@ -180,13 +178,13 @@ def make_fabric(config: Config) -> "Fabric":
     return fabric
 
 
-def make_storage(config: Config, graphs: Graphs, fabric: "Fabric") -> Storage:
+def make_collater(config: Config, graphs: Graphs, fabric: "Fabric") -> Collater:
     """The graphs on the device, if they fit there and no other processes assemble batches, else on the host."""
-    return Storage(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
+    return Collater(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
 
 
 def train_side_by_side(
-    todo: list[tuple[Config, Member]], jobs: int, resume: str | None, bars: Bars, until: float = math.inf
+    todo: list[tuple[Config, Trial]], jobs: int, resume: str | None, bars: Bars, until: float = math.inf
 ) -> None:
     """Trainings of one or several runs, so many at once, each in a process that trains nothing else meanwhile.
 
@@ -203,23 +201,23 @@ def train_side_by_side(
             first one.
     """
     waiting, failed = list(todo), []
-    running: dict[Path, tuple[int, Bar, Config, Member]] = {}
-    workers, longest = Workers(), 0.0
+    running: dict[Path, tuple[int, Bar, Config, Trial]] = {}
+    workers, longest = WorkerPool(), 0.0
     several = len({config.folder for config, _ in todo}) > 1
     try:
         while waiting or running:
             while waiting and len(running) < jobs and time.time() + longest < until:
-                config, member = waiting.pop(0)
-                name = f"{config.folder.parent.name}/{config.folder.name}/{member.name}" if several else member.name
+                config, trial = waiting.pop(0)
+                name = f"{config.folder.parent.name}/{config.folder.name}/{trial.name}" if several else trial.name
                 bar = bars.add(name, config.optim.epochs)
-                folder = config.folder / member.name
+                folder = config.folder / trial.name
                 folder.mkdir(parents=True, exist_ok=True)
-                words = [str(config.folder), str(member.seed), str(member.fold), resume or "new", str(until)]
-                running[folder] = workers.start(words, folder / ERRORS), bar, config, member
+                words = [str(config.folder), str(trial.seed), str(trial.fold), resume or "new", str(until)]
+                running[folder] = workers.start(words, folder / ERRORS), bar, config, trial
             if not running:
                 break
             time.sleep(POLL)
-            for folder, (number, bar, config, member) in list(running.items()):
+            for folder, (number, bar, config, trial) in list(running.items()):
                 code = workers.code(number)
                 fresh = log.read(folder)[bar.done :]
                 longest = max([longest, *(record["seconds"] for record in fresh)])
@@ -233,7 +231,7 @@ def train_side_by_side(
                     said = said or f"its process ended with code {code}"
                     if is_gpu_full(said) and running:
                         jobs, resume = len(running), "last"
-                        waiting.append((config, member))
+                        waiting.append((config, trial))
                         said = "no room on the GPU beside those that run; it goes on when one of them has ended"
                     else:
                         failed.append(f"{folder}: {said}")

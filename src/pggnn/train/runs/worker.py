@@ -15,17 +15,17 @@ from typing import Any
 import torch
 
 from pggnn.train.engine.log import Record
+from pggnn.train.engine.loop import Callback
 from pggnn.train.options import load
-from pggnn.train.runs.progress import Silence
-from pggnn.train.runs.protocol import Member
-from pggnn.train.runs.run import ORPHANED, STOPPED, load_graphs, make_fabric, make_storage, train_member
+from pggnn.train.runs.protocol import Trial
+from pggnn.train.runs.run import ORPHANED, STOPPED, load_graphs, make_collater, make_fabric, train_trial
 
 
 class Ended(Exception):
     """Training ends before its end, with this exit code."""
 
 
-class Limits(Silence):
+class Limits(Callback):
     """Ends the training when the process that started it is no more, or when there is no time for another epoch."""
 
     def __init__(self, until: float, epochs: int) -> None:
@@ -43,13 +43,13 @@ class Limits(Silence):
 
 
 def main(folder: str, seed: str, fold: str, resume: str, until: str) -> None:
-    """Trains one member of the run in ``folder``."""
+    """Trains one trial of the run in ``folder``."""
     config = load(folder)
     limits = Limits(float(until), config.optim.epochs)
     fabric = make_fabric(config)
-    storage = make_storage(config, load_graphs(config), fabric)
-    member = Member(int(seed), None if fold == "None" else int(fold))
-    train_member(config, member, storage, fabric, None if resume == "new" else resume, limits)
+    collater = make_collater(config, load_graphs(config), fabric)
+    trial = Trial(int(seed), None if fold == "None" else int(fold))
+    train_trial(config, trial, collater, fabric, None if resume == "new" else resume, limits)
 
 
 def run(arguments: list[str]) -> int:

@@ -21,7 +21,7 @@ from pggnn.train.options import load, parse
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import CIRCUMSTANCES, is_run, missing
 from pggnn.train.runs.run import Failed
-from pggnn.train.sweeps.keys import Key, Options, choose, slug
+from pggnn.train.sweeps.keys import Arguments, RunKey, select_runs, slug
 from pggnn.train.sweeps.sweep import keep_published, share_cores, train_missing
 
 
@@ -29,11 +29,11 @@ from pggnn.train.sweeps.sweep import keep_published, share_cores, train_missing
 class Search:
     """What is tried on a data set."""
 
-    given: Options
+    given: Arguments
     """Options of all candidates, for instance ``("--config", "zinc")``."""
-    candidates: dict[str, Options]
+    candidates: dict[str, Arguments]
     """What each has otherwise."""
-    protocol: Options = ()
+    protocol: Arguments = ()
     """How validation figures come about, if not as the options say."""
     name: str = ""
     """Of the folder below which the runs are kept."""
@@ -60,7 +60,7 @@ class Candidate:
     """The epoch that validation chose; the mean where each training has its own."""
     trainings: int
     seconds_per_epoch: float
-    options: Options
+    options: Arguments
     late: float
     """The mean over the second half of the epochs: the luck of one epoch has no part in it."""
     otherwise: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ def rank(
     out: Path,
     only: Sequence[str] = (),
     jobs: int = 0,
-    more: Options = (),
+    more: Arguments = (),
     console: Console | None = None,
     until: float = math.inf,
 ) -> list[Candidate]:
@@ -102,16 +102,16 @@ def rank(
         title: What the search is called.
         searches: What is tried on each data set.
         out: Folder of the runs; what is there already is not run again, and is ranked too.
-        only: Candidates and data sets to run, see :func:`pggnn.train.sweeps.keys.choose`.
+        only: Candidates and data sets to run, see :func:`pggnn.train.sweeps.keys.select_runs`.
         jobs: Trainings at once; 0 for one per core.
         more: Further options of ``pggnn train``, for all runs.
         console: Where to show progress.
         until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
     """
     jobs, given = share_cores(jobs)
-    configs: dict[Key, Config] = {}
+    configs: dict[RunKey, Config] = {}
     folders = {(name, data): one.folder(out, name) for data, one in searches.items() for name in one.candidates}
-    for name, data in choose(title, folders, only):
+    for name, data in select_runs(title, folders, only):
         one, place = searches[data], ("--run.out", str(folders[name, data]))
         configs[name, data] = one.config(name, *one.protocol, *given, *more, *place)
     configs = keep_published(configs, more)
@@ -127,9 +127,9 @@ def rank(
     return sorted(done, key=lambda one: (list(searches).index(one.data), one.loss))
 
 
-def measure(key: Key, search: Search, config: Config) -> Candidate:
+def measure(key: RunKey, search: Search, config: Config) -> Candidate:
     """The validation figure of a run that has ended; under cross-validation at the best epoch for all folds."""
-    folders = [config.folder / member.name for member in protocol.members(config)]
+    folders = [config.folder / trial.name for trial in protocol.trials(config)]
     results = [result for folder in folders if (result := protocol.load_result(folder)) is not None]
     values = [math.nan if result["val"] is None else result["val"] for result in results]
     epochs = [result["best_epoch"] for result in results]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-Options = tuple[str, ...]
-Key = tuple[str, str]
+Arguments = tuple[str, ...]
+RunKey = tuple[str, str]
 """Row and column of a cell."""
 
 
@@ -14,7 +14,7 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def choose(name: str, cells: Iterable[Key], only: Sequence[str]) -> list[Key]:
+def select_runs(name: str, cells: Iterable[RunKey], only: Sequence[str]) -> list[RunKey]:
     """Of a table's cells those in the rows and columns that are asked for.
 
     Args:

@@ -16,21 +16,21 @@ from pggnn.train.engine import log
 from pggnn.train.options import load
 from pggnn.train.runs.folder import CIRCUMSTANCES, claimed, discard_unbegun, is_done, missing, prepare
 from pggnn.train.runs.progress import Bars
-from pggnn.train.runs.protocol import Member, members
+from pggnn.train.runs.protocol import Trial, trials
 from pggnn.train.runs.run import check, load_graphs, train_side_by_side
-from pggnn.train.sweeps.keys import Key, Options
+from pggnn.train.sweeps.keys import Arguments, RunKey
 
-Training = tuple[Config, Member]
+Training = tuple[Config, Trial]
 
 
-def share_cores(jobs: int) -> tuple[int, Options]:
+def share_cores(jobs: int) -> tuple[int, Arguments]:
     """How many trainings run at once, one per core where that is 0, and the options with which they share the cores."""
     cores = os.cpu_count() or 1
     jobs = jobs or cores
     return jobs, ("--run.jobs", str(jobs), "--run.threads", str(max(1, cores // jobs)))
 
 
-def keep_published(configs: dict[Key, Config], given: Options) -> dict[Key, Config]:
+def keep_published(configs: dict[RunKey, Config], given: Arguments) -> dict[RunKey, Config]:
     """The same runs, but packed ones as they are, however they were made. They cannot go on, so they must have ended,
     and must not be otherwise than the ``given`` options say."""
     keys = {word[2:].partition("=")[0] for word in given if word.startswith("--")}
@@ -48,7 +48,7 @@ def keep_published(configs: dict[Key, Config], given: Options) -> dict[Key, Conf
 
 
 def train_missing(
-    name: str, configs: dict[Key, Config], jobs: int, console: Console, until: float = math.inf, tested: bool = True
+    name: str, configs: dict[RunKey, Config], jobs: int, console: Console, until: float = math.inf, tested: bool = True
 ) -> list[Training]:
     """Trains what has not come to its end, and returns what still has not, which happens for want of time only.
 
@@ -88,14 +88,14 @@ def train_missing(
     return left
 
 
-def describe(name: str, configs: dict[Key, Config], left: list[Training], jobs: int) -> str:
+def describe(name: str, configs: dict[RunKey, Config], left: list[Training], jobs: int) -> str:
     """What is still to do and how to go on, in lines."""
-    every = sum(len(members(config)) for config in configs.values())
+    every = sum(len(trials(config)) for config in configs.values())
     lines = [f"{name}: the time is up. {every - len(left)} of {every} trainings have ended; still to do:"]
     seconds, unknown = 0.0, 0
     for (model, data), config in configs.items():
-        logs = {member: log.read(config.folder / member.name) for member in members(config)}
-        here = [logs[member] for one, member in left if one is config]
+        logs = {trial: log.read(config.folder / trial.name) for trial in trials(config)}
+        here = [logs[trial] for one, trial in left if one is config]
         if not here:
             continue
         took = [record["seconds"] for records in logs.values() for record in records]
@@ -109,8 +109,8 @@ def describe(name: str, configs: dict[Key, Config], left: list[Training], jobs: 
     return "\n".join(lines)
 
 
-def _missing(configs: dict[Key, Config]) -> list[Training]:
-    return [(config, member) for config in configs.values() for member in missing(config)]
+def _missing(configs: dict[RunKey, Config]) -> list[Training]:
+    return [(config, trial) for config in configs.values() for trial in missing(config)]
 
 
 def _count(todo: list[Training]) -> str:

@@ -15,14 +15,14 @@ from pggnn.train.options import parse
 from pggnn.train.runs import protocol
 from pggnn.train.runs.run import load_graphs
 from pggnn.train.sweeps.candidates import Candidate, Search, rank, write, write_config
-from pggnn.train.sweeps.keys import Options
+from pggnn.train.sweeps.keys import Arguments
 
 GIVEN, CONTROL = "as given", "GIN"
 BEST = "best.yaml"
 
 
 def tune(
-    options: Options,
+    options: Arguments,
     out: Path | None = None,
     only: Sequence[str] = (),
     jobs: int = 0,
@@ -71,12 +71,12 @@ def tune(
     return ranked, out
 
 
-def _clash(tried: dict[str, Options], one: str, other: str) -> bool:
+def _clash(tried: dict[str, Arguments], one: str, other: str) -> bool:
     """Whether two candidates set the same option: together, only the better of them is tried."""
     return not {word for word in tried[one] if word.startswith("--")}.isdisjoint(tried[other])
 
 
-def changes(config: Config, schema: Schema) -> dict[str, Options]:
+def changes(config: Config, schema: Schema) -> dict[str, Arguments]:
     """What is worth trying, one thing at a time; what the options say already is left out."""
     model = config.model
     single, mean = model.orderings == "single", model.readout == "mean"

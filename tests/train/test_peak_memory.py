@@ -5,21 +5,21 @@ import sys
 import pytest
 import torch
 
-from pggnn.train.engine.memory import peaks
+from pggnn.train.engine.memory import peak_memory
 from pggnn.train.runs.folder import describe_machine
 
 SCRIPT = """
 import json, subprocess, sys
 import torch
-from pggnn.train.engine.memory import peaks
+from pggnn.train.engine.memory import peak_memory
 
-found = [peaks()["ram"]]
+found = [peak_memory()["ram"]]
 if sys.argv[1:]:
     held = torch.ones(2**27)  # 512 MiB
-    found.append(peaks()["ram"])
+    found.append(peak_memory()["ram"])
     found += json.loads(subprocess.check_output([sys.executable, "-c", sys.argv[1]]))
     del held
-    found.append(peaks()["ram"])
+    found.append(peak_memory()["ram"])
 print(json.dumps(found))
 """
 
@@ -36,7 +36,7 @@ def test_of_a_gpu_what_is_reserved_and_what_is_used():
     torch.cuda.reset_peak_memory_stats()
     held = [torch.ones(2**24, device="cuda") for _ in range(2)]  # 64 MiB each
     del held
-    found = peaks()
+    found = peak_memory()
     assert 128 <= found["gpu_used"] <= found["gpu"]
 
 
