@@ -144,19 +144,20 @@ def summarise(outcomes: Sequence["PairResult"]) -> list[list[str]]:
 
 def write_pages(outcomes: Sequence["PairResult"], folder: Path) -> None:
     """A page in Markdown for each family, with a line for each pair."""
-    from pggnn.files import write_text
+    from pggnn.files import markdown_table, write_text
     from pggnn.lab.paired_comparison import THRESHOLD
 
     for family in sorted({outcome.family for outcome in outcomes}):
         here = [outcome for outcome in outcomes if outcome.family == family]
+        rows = [
+            (one.pair, ("yes" if one.apart else "no") + ", unreliable" * (not one.reliable), f"{one.distance:.4g}",
+             f"{one.reliability:.4g}", f"{one.loss:.3f}", one.epochs)
+            for one in here
+        ]  # fmt: skip
+        headings = ("pair", "told apart", "T²/32", "of one graph", "last loss", "epochs")
         lines = [
-            f"# {family}: {sum(outcome.apart for outcome in here)} of {len(here)} pairs told apart\n",
+            f"# {family}: {sum(one.apart for one in here)} of {len(here)} pairs told apart\n",
             f"A pair is told apart where its T²/32 exceeds {THRESHOLD}; relabellings of one graph must stay below.\n",
-            "| pair | told apart | T²/32 | of one graph | last loss | epochs |",
-            "| ---: | --- | ---: | ---: | ---: | ---: |",
+            *markdown_table(headings, rows, ("told apart",)),
         ]
-        for outcome in here:
-            verdict = ("yes" if outcome.apart else "no") + ", unreliable" * (not outcome.reliable)
-            numbers = f"{outcome.distance:.4g} | {outcome.reliability:.4g} | {outcome.loss:.3f} | {outcome.epochs}"
-            lines.append(f"| {outcome.pair} | {verdict} | {numbers} |")
         write_text(folder / f"{family}.md", "\n".join(lines) + "\n")

@@ -1,7 +1,6 @@
 """``pggnn lab transfer`` and ``sensitivity``: how networks that learnt to count do elsewhere than in training."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from operator import attrgetter
@@ -143,9 +142,9 @@ def _add_work(sub: argparse.ArgumentParser, out: str) -> None:
 
 
 def _keep(found: Sequence[Any], path: Path) -> None:
-    from pggnn.files import write_text
+    from pggnn.files import write_json
 
-    write_text(path, json.dumps([asdict(row) for row in found], indent=1))
+    write_json(path, [asdict(row) for row in found], 1)
 
 
 def _spread(values: Sequence[float]) -> str:
