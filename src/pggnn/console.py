@@ -74,7 +74,7 @@ def loading() -> Iterator[None]:
         print(f"\r{' ' * len(said)}\r" if said else "", end="", file=sys.stderr, flush=True)
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
+class _CommandFormatter(argparse.RawDescriptionHelpFormatter):
     """Keeps the lines of the examples."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
@@ -87,7 +87,7 @@ def add_command(
     """A subcommand that runs ``function``; its ``--help`` ends with the examples."""
     sub: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=summary, epilog="examples:\n" + examples, parents=parents,
-        formatter_class=_Formatter,
+        formatter_class=_CommandFormatter,
     )  # fmt: skip
     sub.set_defaults(function=function)
     return sub

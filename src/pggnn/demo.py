@@ -23,7 +23,7 @@ LAYERS = 2
 
 
 @dataclass(frozen=True)
-class Result:
+class DemoResult:
     """What one model made of the test graphs."""
 
     name: str
@@ -64,7 +64,7 @@ def _advance(progress: "Progress", task: "TaskID", error: float) -> None:
     progress.update(task, advance=1, error=error)
 
 
-def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> list[Result]:
+def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> list[DemoResult]:
     """Trains both models, prints the table, and writes ``triangles.png`` to ``out``."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -96,7 +96,7 @@ def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> list
             train(model, training, epochs, partial(_advance, progress, tasks[name]))
             predicted = predict(model, test)
             results.append(
-                Result(
+                DemoResult(
                     name,
                     error=float((predicted - truth).abs().mean()),
                     parameters=sum(parameter.numel() for parameter in model.parameters()),

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType, UnionType
@@ -48,6 +48,17 @@ def write_text(path: str | Path, text: str) -> None:
     """Writes a text whole or not at all, in UTF-8 whatever the locale."""
     with replacing(path) as file:
         file.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any, indent: int | None = 2) -> None:
+    """Writes a value as JSON with a line end, see :func:`to_json`."""
+    write_text(path, to_json(value, indent) + "\n")
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]], left: Collection[str]) -> list[str]:
+    """The lines of a Markdown table; columns whose headings are not in ``left`` are aligned to the right."""
+    marks = ["---" if heading in left else "--:" for heading in headings]
+    return [f"| {' | '.join(map(str, row))} |" for row in (headings, marks, *rows)]
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, open: Callable[..., IO[Any]] = open) -> bytes:

@@ -10,8 +10,8 @@ from pggnn.cli import main
 from pggnn.data.schema import Schema
 from pggnn.data.sets.brec import BREC
 from pggnn.data.sets.classic import complete, cycle, rook, shrikhande
-from pggnn.lab import brec, comparison
-from pggnn.lab.comparison import Outcome, Part, Protocol, compare, distance, outputs, parts, relabelled
+from pggnn.lab import brec, paired_comparison
+from pggnn.lab.paired_comparison import PairResult, Part, Protocol, compare, distance, outputs, parts, relabelled
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
@@ -56,7 +56,7 @@ def test_distance_is_hotellings(monkeypatch):
     torch.manual_seed(0)
     first, second = torch.randn(32, 4).double(), torch.randn(32, 4).double() + 1
     monkeypatch.setattr(
-        comparison, "outputs", lambda network, part: (first[part.graphs :][:16], second[part.graphs :][:16])
+        paired_comparison, "outputs", lambda network, part: (first[part.graphs :][:16], second[part.graphs :][:16])
     )
     part = Part(Plan.build(torch.empty(2, 0, dtype=torch.long), 0), torch.empty(0), 0)
     difference = first - second
@@ -86,7 +86,7 @@ def test_norms_take_the_statistics_of_the_batches():
         [(rook().edge_index, 16), (cycle(6).edge_index, 6)], Protocol(), torch.Generator(), torch.device("cpu")
     )
     network = build(ModelConfig(hidden=8, layers=1, structure=1), Schema("graph", "regression", 4, 1))
-    comparison.settle(network, made)
+    paired_comparison.settle(network, made)
     rows: list[torch.Tensor] = []
     network.norms[0].register_forward_hook(lambda module, args, out: rows.append(out))
     for part in made:
@@ -111,7 +111,7 @@ def test_fewer_numberings_where_degrees_are_large():
     assert steps == 16 * 16 * 6 * 8  # graphs, nodes, arrangements, steps of each
     for most, expected in ((steps // 2, 1), (3 * steps, 3), (3 * steps - 1, 2), (100 * steps, 5)):
         protocol = Protocol(ModelConfig(hidden=8, structure=2), numberings=5, most_steps=most)
-        assert comparison.fresh_network(protocol, steps).convs[0].numberings == expected
+        assert paired_comparison.fresh_network(protocol, steps).convs[0].numberings == expected
 
 
 def test_relabelled_is_the_same_graph():
@@ -155,7 +155,7 @@ def test_a_run_goes_on_where_it_stopped(root, tmp_path, capsys):
     assert "1/1  pair 1 (StronglyRegular)" in printed
     first, second = file.read_text().splitlines()
     assert first == line
-    assert Outcome(**json.loads(second)).pair == 1
+    assert PairResult(**json.loads(second)).pair == 1
     table = [row.split()[:4] for row in printed.split("\n\n")[1].splitlines()]
     assert table[0] == ["family", "apart", "of", "unreliable"]
     assert [row[0] for row in table[1:]] == ["Basic", "StronglyRegular", "all"]
@@ -163,6 +163,22 @@ def test_a_run_goes_on_where_it_stopped(root, tmp_path, capsys):
     assert "| 1 |" in (tmp_path / "out" / "StronglyRegular.md").read_text()
     assert main(["lab", "brec", *options, "--seed", "1"]) == 2
     assert "is of another run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("pairs.jsonl", b'{"pair": 0}\n', "pairs.jsonl, line 1: there is no "),
+        ("pairs.jsonl", b"\xff\n", "pairs.jsonl, line 1 is not valid JSON"),
+        ("protocol.json", b"{}", "protocol.json: there is no 'model'"),
+        ("protocol.json", b"[]", "protocol.json: expected an object"),
+    ],
+)
+def test_damaged_files_give_one_line(root, tmp_path, capsys, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    assert main(["lab", "brec", "--data-root", str(root), "--out", str(tmp_path), "--pairs", "0"]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
 
 
 def test_pairs_side_by_side(root, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from pggnn.cli import main
 from pggnn.lab.brec import summarise
-from pggnn.lab.comparison import Outcome
+from pggnn.lab.paired_comparison import PairResult
 from pggnn.lab.transfer import CASES, TESTED
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def test_slow_commands_are_shown_and_pictures_exist():
 @pytest.mark.parametrize(("folder", "column"), [("structure0", 2), ("structure1", 3), ("trios", 4)])
 def test_brec_figures_are_those_of_the_outcomes(folder, column):
     lines = (ROOT / "results" / "brec" / folder / "pairs.jsonl").read_text().splitlines()
-    outcomes = sorted((Outcome(**json.loads(line)) for line in lines), key=lambda outcome: outcome.pair)
+    outcomes = sorted((PairResult(**json.loads(line)) for line in lines), key=lambda outcome: outcome.pair)
     assert [outcome.pair for outcome in outcomes] == list(range(400)) and all(one.reliable for one in outcomes)
     rows = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", TEXT, re.MULTILINE)]
     shown = {cells[0]: cells[column].strip("*") for cells in rows if len(cells) == 7}

@@ -7,8 +7,8 @@ from torch_geometric.utils import from_networkx
 from pggnn.cli import main
 from pggnn.data.sets.brec import BREC
 from pggnn.data.sets.classic import coloured_pair, cycle, rook, shrikhande
-from pggnn.lab.graphs import read_graph
 from pggnn.lab.ladder import LADDER, climb
+from pggnn.lab.named_graphs import read_graph
 from pggnn.lab.wl import colour_refinement
 
 

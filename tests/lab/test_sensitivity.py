@@ -9,7 +9,8 @@ from pggnn.data.batching.collate import Collater
 from pggnn.data.schema import Schema
 from pggnn.data.sets.counting import TASKS, generate
 from pggnn.lab import sensitivity
-from pggnn.lab.sensitivity import Budget, measure, relabelled, renumbered
+from pggnn.lab.sensitivity import measure, relabelled, renumbered
+from pggnn.lab.transfer import Budget
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import ModelConfig
 from pggnn.train.engine.models import Scorer, build

@@ -9,8 +9,8 @@ from pggnn.cli import main
 from pggnn.data.sets.brec import BREC
 from pggnn.data.sets.classic import CSL_NODES, CSL_SKIPS, cfi, coloured_pair, complete, csl, cycle, rook, shrikhande
 from pggnn.lab import wl
-from pggnn.lab.colours import Outcome
-from pggnn.lab.graphs import isomorphic, read_graph
+from pggnn.lab.colours import Verdict
+from pggnn.lab.named_graphs import isomorphic, read_graph
 from pggnn.lab.wl import colour_refinement, k_fwl, k_wl
 
 TWO_TRIANGLES = read_graph("cycle:3+cycle:3")
@@ -58,7 +58,7 @@ def test_tests_are_those_of_the_definition(k, folklore, shuffled):
 
 
 def test_two_triangles_and_a_hexagon():
-    assert colour_refinement(TWO_TRIANGLES, cycle(6)) == Outcome("1-WL", None, 0, 1)
+    assert colour_refinement(TWO_TRIANGLES, cycle(6)) == Verdict("1-WL", None, 0, 1)
     assert not k_wl(TWO_TRIANGLES, cycle(6), 2).apart
     assert k_wl(TWO_TRIANGLES, cycle(6), 3).apart
     assert k_fwl(TWO_TRIANGLES, cycle(6), 2).apart
@@ -177,3 +177,11 @@ def test_the_command(capsys):
     assert "no graph6 either" in capsys.readouterr().err
     assert main(["lab", "wl", "cycle:2000", "csl:2000,2"]) == 0
     assert "takes graphs of up to" in capsys.readouterr().out
+
+
+def test_names_of_files_are_escaped(tmp_path, capsys):
+    path = tmp_path / "\x1b[31mred.g6"
+    path.write_text("Bw\n")
+    assert main(["lab", "wl", f"{path}#0", "complete:3"]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said and "\\x1b[31mred.g6#0: 3 nodes" in said

@@ -11,12 +11,12 @@ from pggnn.paper.expected import published
 from pggnn.report.charts import Series, draw_costs, draw_curves
 from pggnn.report.figures import BLUE
 from pggnn.report.grid import arrange
-from pggnn.report.packing import pack
+from pggnn.report.orderings import compare_orderings
+from pggnn.report.pack import pack
 from pggnn.report.page import render
 from pggnn.report.predictions import find
 from pggnn.report.runs import Run, find_runs
 from pggnn.report.table import write_table
-from pggnn.report.worth import weigh
 
 WEIGHTS = shutil.ignore_patterns("*.safetensors", "report.html")
 
@@ -109,21 +109,25 @@ def test_notes_have_their_code(tmp_path):
 
 def test_is_the_whole_group_worth_it(table):
     grid = arrange([Run.read(folder) for folder in find_runs(table)])
-    first, _ = weigh(grid)
+    first, _ = compare_orderings(grid)
     assert [row["orderings"] for row in first["rows"]] == ["whole group", "4 of the group", "single ordering"]
     assert first["said"] == "The whole group is as good as a single ordering, which is within their deviations; " \
         "an epoch takes as long." and not first["apart"]  # fmt: skip
     shutil.copytree(table / "pg-gnn-group" / "er_triangles", table / "pg-gnn-best" / "er_triangles")
-    assert len(weigh(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 3, "the same once more"
+    assert len(compare_orderings(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 3, (
+        "the same once more"
+    )
     shutil.rmtree(table / "pg-gnn-best")
     environment = table / "pg-gnn-group" / "er_triangles" / "environment.json"
     environment.write_text(json.dumps(json.loads(environment.read_text()) | {"gpu": "another one"}))
-    first, _ = weigh(arrange([Run.read(folder) for folder in find_runs(table)]))
+    first, _ = compare_orderings(arrange([Run.read(folder) for folder in find_runs(table)]))
     assert first["apart"] and not first["chart"] and {row["ratio"] for row in first["rows"]} == {"—"}
     assert first["said"].endswith("within their deviations."), "times that cannot be compared are not"
     config = table / "pg-gnn-group" / "er_triangles" / "config.yaml"
     config.write_text(config.read_text().replace("hidden: 4", "hidden: 5"))
-    assert len(weigh(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 2, "not alike any more"
+    assert len(compare_orderings(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 2, (
+        "not alike any more"
+    )
 
 
 def test_no_difference_has_no_sign(table):

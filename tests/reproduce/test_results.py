@@ -18,10 +18,10 @@ from rich.console import Console
 from pggnn.cli import main
 from pggnn.paper.expected import published
 from pggnn.paper.tables import TABLES, cells, nested_row, runs
-from pggnn.report.packing import pack
+from pggnn.report.pack import pack
 from pggnn.report.runs import find_runs
 from pggnn.reproduce import memory
-from pggnn.reproduce.results import Cell, markdown, reproduce
+from pggnn.reproduce.results import TableCell, markdown, reproduce
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.runs.folder import ENVIRONMENT
@@ -158,7 +158,7 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeyp
 
 def test_the_rule_and_the_nested_figure_stand_beside_the_figure():
     def cell(model, mean, rule):
-        return Cell(model, "NCI1", "accuracy", mean, 0.01, [mean] * 2, [1], rule, [0], "", 1, 1.0, "", None, "")
+        return TableCell(model, "NCI1", "accuracy", mean, 0.01, [mean] * 2, [1], rule, [0], "", 1, 1.0, "", None, "")
 
     cells = [
         cell("GIN", 0.8, "best on test folds"),

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from pggnn.cli import main
 from pggnn.data.schema import Schema
-from pggnn.report.packing import pack
+from pggnn.report.pack import pack
 from pggnn.train.config import Config, DataConfig, RunConfig, save
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint

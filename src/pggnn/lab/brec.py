@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pggnn import console
 
 if TYPE_CHECKING:
-    from pggnn.lab.comparison import Outcome
+    from pggnn.lab.paired_comparison import PairResult
 
 EXAMPLES = """  pggnn lab brec --quick --epochs 3                 # every tenth pair, on a CPU
   pggnn lab brec --numberings 1024 --device cuda --jobs 8
@@ -78,7 +78,7 @@ def add_command(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compares the chosen pairs and prints what came out."""
     from pggnn.data.sets.brec import BREC
-    from pggnn.lab.comparison import Protocol, Results
+    from pggnn.lab.paired_comparison import Protocol, Results
     from pggnn.train.config import ModelConfig
 
     if min(args.jobs, args.numberings, args.most_steps) < 1 or args.epochs < 0:
@@ -99,9 +99,9 @@ def run(args: argparse.Namespace) -> None:
     done = results.read()
     outcomes = [done[pair] for pair in sorted(done)]
     write_pages(outcomes, folder)
-    print()
+    console.say("")
     console.print_table(summarise(outcomes), right={1, 2, 3, 4})
-    print(f"\nEach pair: {folder}/*.md")
+    console.say(f"\nEach pair: {folder}/*.md")
 
 
 def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool, families: Sequence[int]) -> list[int]:
@@ -128,7 +128,7 @@ def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool
     return sorted(pair for pair in chosen if not quick or pair % STEP == 0)
 
 
-def summarise(outcomes: Sequence["Outcome"]) -> list[list[str]]:
+def summarise(outcomes: Sequence["PairResult"]) -> list[list[str]]:
     """The rows of a table of the families: pairs told apart, of how many, and failures of the reliability check."""
     from pggnn.data.sets.brec import FAMILIES
 
@@ -142,21 +142,22 @@ def summarise(outcomes: Sequence["Outcome"]) -> list[list[str]]:
     return rows
 
 
-def write_pages(outcomes: Sequence["Outcome"], folder: Path) -> None:
+def write_pages(outcomes: Sequence["PairResult"], folder: Path) -> None:
     """A page in Markdown for each family, with a line for each pair."""
-    from pggnn.files import write_text
-    from pggnn.lab.comparison import THRESHOLD
+    from pggnn.files import markdown_table, write_text
+    from pggnn.lab.paired_comparison import THRESHOLD
 
     for family in sorted({outcome.family for outcome in outcomes}):
         here = [outcome for outcome in outcomes if outcome.family == family]
+        rows = [
+            (one.pair, ("yes" if one.apart else "no") + ", unreliable" * (not one.reliable), f"{one.distance:.4g}",
+             f"{one.reliability:.4g}", f"{one.loss:.3f}", one.epochs)
+            for one in here
+        ]  # fmt: skip
+        headings = ("pair", "told apart", "T²/32", "of one graph", "last loss", "epochs")
         lines = [
-            f"# {family}: {sum(outcome.apart for outcome in here)} of {len(here)} pairs told apart\n",
+            f"# {family}: {sum(one.apart for one in here)} of {len(here)} pairs told apart\n",
             f"A pair is told apart where its T²/32 exceeds {THRESHOLD}; relabellings of one graph must stay below.\n",
-            "| pair | told apart | T²/32 | of one graph | last loss | epochs |",
-            "| ---: | --- | ---: | ---: | ---: | ---: |",
+            *markdown_table(headings, rows, ("told apart",)),
         ]
-        for outcome in here:
-            verdict = ("yes" if outcome.apart else "no") + ", unreliable" * (not outcome.reliable)
-            numbers = f"{outcome.distance:.4g} | {outcome.reliability:.4g} | {outcome.loss:.3f} | {outcome.epochs}"
-            lines.append(f"| {outcome.pair} | {verdict} | {numbers} |")
         write_text(folder / f"{family}.md", "\n".join(lines) + "\n")

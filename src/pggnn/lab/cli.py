@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 
-from pggnn.console import add_command, add_data_root, fill, print_table
-from pggnn.lab import brec, counting
+from pggnn.console import add_command, add_data_root, fill, print_table, say
+from pggnn.lab import brec, counting_cli
 
 GRAPHS = """
 A graph is given as
@@ -60,17 +60,17 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sub.add_argument("--walks", type=int, default=100, help="number of walks (default: %(default)s)")
     sub.add_argument("--seed", type=int, default=0, help="seed of the walks (default: %(default)s)")
-    counting.add_commands(commands)
+    counting_cli.add_commands(commands)
 
 
 def compare(args: argparse.Namespace) -> None:
     """Prints the outcome of each test."""
-    from pggnn.lab.graphs import isomorphic, read_graph
+    from pggnn.lab.named_graphs import isomorphic, read_graph
     from pggnn.lab.wl import TESTS
 
     a, b = read_graph(args.a), read_graph(args.b)
     for name, graph in ((args.a, a), (args.b, b)):
-        print(f"{name}: {graph.num_nodes} nodes, {graph.num_edges // 2} edges")
+        say(f"{name}: {graph.num_nodes} nodes, {graph.num_edges // 2} edges")
     rows = [("test", "tells them apart", "colours")]
     for name, test in TESTS.items():
         try:
@@ -79,15 +79,15 @@ def compare(args: argparse.Namespace) -> None:
             rows.append((name, str(error), ""))
         else:
             rows.append((name, _verdict(outcome.parted), str(outcome.colours)))
-    print()
+    say("")
     print_table(rows, right={2})
-    print(f"\nThe graphs are {'' if isomorphic(a, b) else 'not '}isomorphic.")
+    say(f"\nThe graphs are {'' if isomorphic(a, b) else 'not '}isomorphic.")
 
 
 def ladder(args: argparse.Namespace) -> None:
     """Prints what each rung tells apart: of two graphs, or of the pairs of BREC by their family."""
-    from pggnn.lab.graphs import read_graph
     from pggnn.lab.ladder import LADDER, climb
+    from pggnn.lab.named_graphs import read_graph
 
     if args.graphs:
         if len(args.graphs) != 2:
@@ -124,9 +124,9 @@ def theorems(args: argparse.Namespace) -> None:
         failed += [] if result.holds else [claim]
         notes += [(claim, result.note)] if result.note else []
         mark = f"*{len(notes)}" if result.note else ""
-        print(fill(f"{'pass' if result.holds else 'FAIL'}  {claim + mark:17}{result.what}", 23), flush=True)
+        say(fill(f"{'pass' if result.holds else 'FAIL'}  {claim + mark:17}{result.what}", 23))
     for number, (claim, note) in enumerate(notes, 1):
-        print("\n" + fill(f"*{number} {claim}: {note}", 3))
+        say("\n" + fill(f"*{number} {claim}: {note}", 3))
     if failed:
         raise ValueError(f"does not hold: {', '.join(failed)}")
 
@@ -146,21 +146,21 @@ def sampling(args: argparse.Namespace) -> None:
                 f"{case.closed_form / case.ours:.1f} ×" if case.ours else "",
             ))  # fmt: skip
     print_table(rows, right={0, 1, 3, 4, 5, 6, 7})
-    print(f"\nMeans over {args.runs} simulations, ± their standard error; arrangements of the group are exact.")
+    say(f"\nMeans over {args.runs} simulations, ± their standard error; arrangements of the group are exact.")
 
 
 def walks(args: argparse.Namespace) -> None:
     """Prints estimates of the triangles at a node against the number of samples, beside the exact count."""
     import numpy as np
 
-    from pggnn.lab.graphs import read_graph
+    from pggnn.lab.named_graphs import read_graph
     from pggnn.lab.walks import ego_net, estimate
 
     net = ego_net(read_graph(args.graph), args.node)
-    print(f"node {args.node} of {args.graph}: {net.degree} neighbours, {net.triangles} triangles, exactly")
+    say(f"node {args.node} of {args.graph}: {net.degree} neighbours, {net.triangles} triangles, exactly")
     if net.degree:
-        print(f"mixing time 𝔱(1/8) = {net.mixing_time()}, with the artificial node")
-        print(f"samples by the proof for ε = 1/8, δ = 0.2 and c = 1: {net.samples_needed():,}")
+        say(f"mixing time 𝔱(1/8) = {net.mixing_time()}, with the artificial node")
+        say(f"samples by the proof for ε = 1/8, δ = 0.2 and c = 1: {net.samples_needed():,}")
     found = estimate(net, args.samples, args.walks, args.seed)
     letter = estimate(net, args.samples, args.walks, args.seed, rooted=False)
     rows = [("samples", "estimate", "error (RMS)", "within 1/8", "as in the proof")]
@@ -169,9 +169,9 @@ def walks(args: argparse.Namespace) -> None:
         within = (np.abs(error) <= net.triangles / 8).mean()
         rows.append((f"{samples:,}", f"{row.mean():.3f}", f"{(error**2).mean() ** 0.5:.3f}", f"{within:.0%}",
                      f"{written.mean():.3f}"))  # fmt: skip
-    print()
+    say("")
     print_table(rows, right={0, 1, 2, 3, 4})
-    print(
+    say(
         f"\nMeans over {args.walks} walks. The last column counts all triangles of the ego net, as the proof does:\n"
         "it tends to 2τ + κ, where κ are the 4-cliques at the node. The others count those at the node."
     )

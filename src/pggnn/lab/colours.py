@@ -16,7 +16,7 @@ ODD = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Verdict:
     """What a test says of two graphs."""
 
     test: str
@@ -36,7 +36,7 @@ class Outcome:
         return f"{self.test}: {verdict}, {self.colours} colours"
 
 
-def refine(test: str, keys: np.ndarray, step: Step) -> Outcome:
+def refine(test: str, keys: np.ndarray, step: Step) -> Verdict:
     """Refines colours until the two graphs part or no colour splits.
 
     Args:
@@ -48,10 +48,10 @@ def refine(test: str, keys: np.ndarray, step: Step) -> Outcome:
     for iteration in count():
         first, second = (np.bincount(row.ravel(), minlength=known) for row in colours)
         if (first != second).any():
-            return Outcome(test, iteration, iteration, known)
+            return Verdict(test, iteration, iteration, known)
         finer, found = number(combine(colours, step(colours)))
         if found == known:
-            return Outcome(test, None, iteration, known)
+            return Verdict(test, None, iteration, known)
         colours, known = finer, found
     raise AssertionError("colours split only as often as there are some")
 

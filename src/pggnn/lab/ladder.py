@@ -19,17 +19,17 @@ import numpy as np
 from torch_geometric.data import Data
 
 from pggnn.data.sets.classic import adjacency_matrix
-from pggnn.lab.colours import Outcome, Step, combine, node_labels, refine, scramble
+from pggnn.lab.colours import Step, Verdict, combine, node_labels, refine, scramble
 
 Rung = Callable[[np.ndarray], Step]
 
 
-def climb(a: Data, b: Data, rung: str) -> Outcome:
+def climb(a: Data, b: Data, rung: str) -> Verdict:
     """Whether and when the rung's refinement tells two undirected graphs apart."""
     if rung not in LADDER:
         raise ValueError(f"the rungs are {', '.join(LADDER)}; got {rung!r}")
     if a.num_nodes != b.num_nodes:
-        return Outcome(rung, 0, 0, 2)
+        return Verdict(rung, 0, 0, 2)
     labels = node_labels(a, b)
     adjacency = np.zeros((labels.size, labels.size), bool)
     for graph, part in zip((a, b), (slice(0, labels.shape[1]), slice(labels.shape[1], None)), strict=True):

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch
 from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.sets.counting import TASKS, generate, with_target
-from pggnn.lab.transfer import train
+from pggnn.lab.transfer import Budget, train
 from pggnn.nn.labels import adjacency_rows
 from pggnn.plan import Plan
 from pggnn.train.config import ModelConfig
@@ -25,26 +25,13 @@ from pggnn.train.runs.predict import Trained, device
 
 MODES: tuple[Literal["group", "single"], ...] = ("group", "single")
 NUMBERINGS: tuple[Literal["given", "random"], ...] = ("given", "random")
+FULL = Budget(graphs=5000, epochs=25, layers=2)
+"""30 % of the graphs train, as in the paper."""
+QUICK = Budget(graphs=1000, tests=100, epochs=8, hidden=16, layers=2)
 
 
 @dataclass(frozen=True)
-class Budget:
-    """What the trainings may use."""
-
-    graphs: int = 5000
-    """Generated, of which 30 % train, as in the paper."""
-    tests: int = 500
-    """Graphs to validate and to test on."""
-    epochs: int = 25
-    hidden: int = 32
-    layers: int = 2
-
-
-QUICK = Budget(graphs=1000, tests=100, epochs=8, hidden=16)
-
-
-@dataclass(frozen=True)
-class Row:
+class Sensitivity:
     """What one kind of change does to the answers of one network."""
 
     network: str
@@ -96,7 +83,7 @@ def relabelled(batch: Batch, flow: str = "source_to_target") -> tuple[Batch, Ten
 
 @torch.no_grad()
 def measure(scorer: Scorer, batch: Batch, task: Task, numberings: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Renumbers and relabels so many times; yields the kind of change and the figures of :class:`Row`."""
+    """Renumbers and relabels so many times; yields the kind of change and the figures of :class:`Sensitivity`."""
     torch.manual_seed(0)
     by_node, flow = task.schema.level == "node", task.schema.flow
     truth = task.targets(batch.y)
@@ -124,7 +111,7 @@ def measure(scorer: Scorer, batch: Batch, task: Task, numberings: int) -> Iterat
 
 def run(
     budget: Budget, task: str, seed: int, numberings: int, out: Path, callback: Callable[[str], Callback]
-) -> Iterator[Row]:
+) -> Iterator[Sensitivity]:
     """Measures networks before training, and after it with the given numbering and with fresh ones."""
     if task not in TASKS:
         raise ValueError(f"expected one of {', '.join(TASKS)} to count, got {task!r}")
@@ -146,7 +133,7 @@ def run(
             yield from _rows(scorer, graphs, tests, numberings, orderings, f"{numbering} numbering")
 
 
-def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Row]:
+def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Sensitivity]:
     """Measures the networks of a run on its test graphs, ``most`` of them at most; means over its seeds and folds."""
     trained = Trained.load(folder)
     collater = Collater(Graphs.of(trained.read(trained.config.data.name)))
@@ -161,10 +148,12 @@ def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Row]:
         }
         numbering = "random" if model.orderings == "random" else model.numbering
         trained_with = f"{numbering} numbering" if model.name == "pggnn" else ""
-        yield Row(str(folder), trained_with, kind, trained.task.metric, **means)
+        yield Sensitivity(str(folder), trained_with, kind, trained.task.metric, **means)
 
 
-def _rows(scorer: Scorer, graphs: Graphs, index: Tensor, numberings: int, network: str, trained: str) -> Iterator[Row]:
+def _rows(
+    scorer: Scorer, graphs: Graphs, index: Tensor, numberings: int, network: str, trained: str
+) -> Iterator[Sensitivity]:
     task = Task(graphs.schema)
     for kind, figures in measure(scorer, Collater(graphs).collate(index), task, numberings):
-        yield Row(network, trained, kind, task.metric, **figures)
+        yield Sensitivity(network, trained, kind, task.metric, **figures)

@@ -18,7 +18,7 @@ from pggnn.data.features.motifs import triangles
 from pggnn.data.sets.classic import adjacency_matrix, complete, csl, cycle, rook, shrikhande
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.lab.construction import CountingConv, NextCountingConv, WalkingConv
-from pggnn.lab.graphs import read_graph
+from pggnn.lab.named_graphs import read_graph
 from pggnn.lab.walks import ego_net, estimate, walk
 from pggnn.lab.wl import k_wl
 from pggnn.nn import PGConv

@@ -13,7 +13,7 @@ from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.sets.counting import draw_er, draw_regular, from_adjacency, with_target
-from pggnn.lab.comparison import set_numberings
+from pggnn.lab.paired_comparison import set_numberings
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights
@@ -51,14 +51,16 @@ CELLS: dict[str, Literal["srn", "lstm"]] = {"constant": "srn", "adjacency rows":
 
 @dataclass(frozen=True)
 class Budget:
-    """What each training may use."""
+    """Sizes of an experiment."""
 
     graphs: int = 12_000
+    """Graphs to train on."""
     tests: int = 500
-    """Graphs of each test, and of the validation."""
+    """Graphs of each test set, and of the validation set."""
     epochs: int = 15
-    """Of the first stage."""
+    """Epochs of the first stage."""
     hidden: int = 32
+    layers: int = 1
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -72,7 +74,7 @@ QUICK = Budget(graphs=1000, tests=100, epochs=10, hidden=16)
 
 
 @dataclass(frozen=True)
-class Row:
+class TransferResult:
     """What one network made of one kind of test graphs."""
 
     seed: int
@@ -208,7 +210,9 @@ def train_stages(
     return training
 
 
-def run(budget: Budget, seed: int, out: Path, callbacks: Callbacks, experiment: str = "sparse") -> Iterator[Row]:
+def run(
+    budget: Budget, seed: int, out: Path, callbacks: Callbacks, experiment: str = "sparse"
+) -> Iterator[TransferResult]:
     """Trains the network of each case and tests it; log and weights go to a folder for each stage in ``out``."""
     if seed < 0:
         raise ValueError(f"expected a seed of 0 or more, got {seed}")
@@ -216,7 +220,9 @@ def run(budget: Budget, seed: int, out: Path, callbacks: Callbacks, experiment: 
     split = Split(numbers.pop("train"), numbers.pop("val"), numbers[f"{NODES} nodes"])
     for task, features, structure in CASES[experiment]:
         folder = out / f"{experiment}-{seed}" / f"{task}-{features.split()[-1]}-{structure}"
-        model = ModelConfig(hidden=budget.hidden, layers=1, cell=CELLS[features], structure=structure, init="torch")
+        model = ModelConfig(
+            hidden=budget.hidden, layers=budget.layers, cell=CELLS[features], structure=structure, init="torch"
+        )
         training = train_stages(choose(graphs, task, features), split, model, budget.epochs, seed, folder, callbacks)
         for numberings in TESTED[structure]:
             set_numberings(training.network, numberings)
@@ -224,4 +230,6 @@ def run(budget: Budget, seed: int, out: Path, callbacks: Callbacks, experiment: 
                 answers, truth = training.answers(index)
                 error = (answers - truth).abs()
                 mean, where, zero = (float(values.mean()) for values in (error, error[truth > 0], truth))
-                yield Row(seed, task, features, structure, numberings, tested_on, mean, where, zero, int(truth.max()))
+                yield TransferResult(
+                    seed, task, features, structure, numberings, tested_on, mean, where, zero, int(truth.max())
+                )

@@ -11,16 +11,16 @@ import numpy as np
 from torch_geometric.data import Data
 
 from pggnn.data.sets.classic import adjacency_matrix
-from pggnn.lab.colours import Outcome, Step, combine, node_labels, refine, scramble
+from pggnn.lab.colours import Step, Verdict, combine, node_labels, refine, scramble
 
 MOST_TUPLES, MOST_STEPS = 2**23, 2**28
 """Tuples of one graph that k-WL colours at most, and tuples that k-FWL looks at: 203 and 128 nodes for k = 3."""
 
 
-def colour_refinement(a: Data, b: Data) -> Outcome:
+def colour_refinement(a: Data, b: Data) -> Verdict:
     """1-WL: a node sees the multiset of its neighbours' colours; with directed edges, both ways. Sparse."""
     if a.num_nodes != b.num_nodes:
-        return Outcome("1-WL", 0, 0, 2)
+        return Verdict("1-WL", 0, 0, 2)
     labels = node_labels(a, b)
     nodes = labels.shape[1]
     edges = [graph.edge_index.numpy() for graph in (a, b) if graph.edge_index is not None]
@@ -36,7 +36,7 @@ def colour_refinement(a: Data, b: Data) -> Outcome:
     return refine("1-WL", labels, see_neighbours)
 
 
-def k_wl(a: Data, b: Data, k: int) -> Outcome:
+def k_wl(a: Data, b: Data, k: int) -> Verdict:
     """The paper's k-WL: a tuple sees, for each place j, the multiset of the tuples that differ from it there only."""
     if k == 1:
         return colour_refinement(a, b)
@@ -48,7 +48,7 @@ def k_wl(a: Data, b: Data, k: int) -> Outcome:
     return _test(f"{k}-WL", a, b, k, see_places, int(MOST_TUPLES ** (1 / k)))
 
 
-def k_fwl(a: Data, b: Data, k: int) -> Outcome:
+def k_fwl(a: Data, b: Data, k: int) -> Verdict:
     """k-FWL: a tuple sees the multiset, over all nodes u, of the k tuples with u at the 1st, …, k-th place together."""
     if k == 1:
         return colour_refinement(a, b)
@@ -62,9 +62,9 @@ def k_fwl(a: Data, b: Data, k: int) -> Outcome:
     return _test(f"{k}-FWL", a, b, k, see_nodes, int(MOST_STEPS ** (1 / (k + 1))))
 
 
-def _test(test: str, a: Data, b: Data, k: int, step: Step, most: int) -> Outcome:
+def _test(test: str, a: Data, b: Data, k: int, step: Step, most: int) -> Verdict:
     if a.num_nodes != b.num_nodes:
-        return Outcome(test, 0, 0, 2)
+        return Verdict(test, 0, 0, 2)
     if int(a.num_nodes or 0) > most:
         raise ValueError(f"{test} takes graphs of up to {most} nodes, got {a.num_nodes}")
     return refine(test, _types(a, b, k), step)
@@ -82,7 +82,7 @@ def _types(a: Data, b: Data, k: int) -> np.ndarray:
     return combine(*parts)
 
 
-TESTS: dict[str, Callable[[Data, Data], Outcome]] = {
+TESTS: dict[str, Callable[[Data, Data], Verdict]] = {
     "1-WL": colour_refinement,
     "2-WL": partial(k_wl, k=2),
     "3-WL": partial(k_wl, k=3),

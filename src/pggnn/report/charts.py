@@ -21,9 +21,9 @@ SIZE = 4.3, 2.9
 """Inches. Text is legible where a chart is as wide as a phone."""
 LARGE, SMALL = (6.2, 4.2), (2.3, 2.2)
 MOST_EPOCHS = 250
-"""Points of a line; of longer ones, means over some epochs are drawn."""
+"""Most points of a line. Longer lines are drawn as means over some epochs."""
 MOST_POINTS = 1500
-"""Points that are drawn one by one; of more, how many lie in each cell of a grid is shown."""
+"""Most points that are drawn one by one. More are drawn as a histogram."""
 GRID, SHADES = 56, 6
 MOST_DECADES = 1000
 """Range up to which a logarithmic scale has ticks between the powers of ten."""
@@ -71,7 +71,7 @@ def draw_curves(
         what: What is drawn, for readers who do not see it.
         chosen: Epochs to point out.
         size: Of the chart, in inches.
-        every: So many epochs become a point.
+        every: Epochs per point, which is their mean.
     """
     with _chart(what, size) as chart:
         axes = chart.axes
@@ -118,7 +118,7 @@ def draw_figures(rows: Sequence[tuple[str, float, float | None, bool]], unit: st
             if std:
                 axes.plot([mean - std, mean + std], [place, place], color=colour, linewidth=1.6, alpha=0.6)
             axes.plot([mean], [place], "o", color=colour, markersize=6 if ours else 4.5)
-        axes.set_yticks(range(len(rows)), [_short(name) for name, *_ in rows])
+        axes.set_yticks(range(len(rows)), [name if len(name) <= 22 else f"{name[:21]}…" for name, *_ in rows])
         for tick, (*_, ours) in zip(axes.get_yticklabels(), rows, strict=True):
             tick.set(color=BLUE if ours else INK, parse_math=False)
         axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -183,7 +183,8 @@ def draw_costs(points: Sequence[tuple[str, float, float, float]], unit: str) -> 
         axes.set_xlabel("seconds per epoch", color=INK)
         axes.set_ylabel(unit, color=INK)
         named: list[tuple[bool, float]] = []
-        for (name, seconds, mean, _), colour in sorted(zip(points, PALETTE * len(points), strict=False), key=_height):
+        coloured = zip(points, PALETTE * len(points), strict=False)
+        for (name, seconds, mean, _), colour in sorted(coloured, key=lambda one: one[0][2]):
             left = not widely and seconds == first < last and first > 0.45 * last  # where there is more room
             height = axes.transData.transform((seconds, mean))[1] * 72 / axes.figure.dpi + 4
             below = [other for side, other in named if side == left]
@@ -194,10 +195,6 @@ def draw_costs(points: Sequence[tuple[str, float, float, float]], unit: str) -> 
                 ha="right" if left else "left", parse_math=False, fontsize=10,
             )  # fmt: skip
     return chart.svg
-
-
-def _height(point: tuple[tuple[str, float, float, float], str]) -> float:
-    return point[0][2]
 
 
 class _Chart:
@@ -306,7 +303,3 @@ def _make_logarithmic(axes: Any, which: str) -> None:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.9f}".rstrip("0").rstrip(".")))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _short(name: str, most: int = 22) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"

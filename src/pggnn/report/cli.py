@@ -26,7 +26,7 @@ def report(args: argparse.Namespace) -> None:
 
 def pack(args: argparse.Namespace) -> None:
     """Packs runs into three files."""
-    from pggnn.report.packing import pack as write
+    from pggnn.report.pack import pack as write
     from pggnn.report.runs import Run
     from pggnn.train.packed import ANSWERS, CURVES, RUNS
 

@@ -39,11 +39,7 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
     table, theirs = results(data, counted)
     digits = count_digits(table, metric)
     rows: list[dict[str, Any]] = [
-        {
-            "name": model,
-            "figure": figure(paper.mean, paper.std, digits),
-            "seconds": as_seconds(paper.seconds),
-        }
+        {"name": model, "figure": figure(paper.mean, paper.std, digits), "seconds": as_seconds(paper.seconds)}
         for model, paper in theirs.items()
     ]
     drawn = [(model, paper.mean, paper.std, False) for model, paper in theirs.items()]
@@ -59,7 +55,7 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
         rows.append(row)
         drawn.append((run.name, mean, std, True))
         notes += _caveats(run, kind, table)
-    unit = f"{metric}{', %' if metric == 'accuracy' else ''}"
+    unit = ours[0][0].unit
     return {
         "name": Path(data).name,
         "known": data in CATALOGUE,
@@ -83,7 +79,7 @@ def _describe_seeds(table: str, data: str, digits: int) -> str:
 
 
 def _caveats(run: Run, kind: str, table: str) -> list[str]:
-    """Why a figure of ours may not be set against the paper's without more ado."""
+    """Why a figure of ours is not directly comparable with the paper's."""
     if not table:
         return []
     found, config = [], run.config

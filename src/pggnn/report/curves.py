@@ -11,17 +11,19 @@ from pggnn.report.figures import BLUE, INK, RED
 from pggnn.report.runs import Run
 from pggnn.train.engine.log import Record
 
+SEVERAL = " Thin: each training; thick: their mean."
+
 
 def draw_learning(run: Run) -> list[tuple[str, str]]:
     """Captions and charts: loss, metric and learning rate over the epochs; none where nothing was logged."""
     logs = [records for records in run.logs.values() if records]
     if not logs:
         return []
-    several = " Thin: each training; thick: their mean." if len(logs) > 1 else ""
+    several = SEVERAL if len(logs) > 1 else ""
     rates = _lines(logs, "lr")
     if all(np.array_equal(rate, rates[0]) for rate in rates):
         rates = rates[:1]
-    metric = f"{run.metric[0].upper()}{run.metric[1:]}{', %' if run.scale == 100 else ''}"
+    metric = run.unit[0].upper() + run.unit[1:]
     series, said = _metric(run, logs)
     chosen = run.figures.epochs if run.figures and run.config.protocol.kind == "folds" else []
     return [
@@ -51,7 +53,7 @@ def draw_rivals(runs: dict[str, Run | None]) -> tuple[str, str]:
     every = ceil(longest / MOST_EPOCHS)
     what = " or ".join(dict.fromkeys(seen))
     thinned = f" Each point is the mean of {every} epochs." if every > 1 else ""
-    several = " Thin: each training; thick: their mean." if max(len(one.lines) for one in series) > 1 else ""
+    several = SEVERAL if max(len(one.lines) for one in series) > 1 else ""
     said = what.capitalize() if len(series) > 1 else f"{series[0].label}: {what}"
     return f"{said}.{several}{thinned}", draw_curves(series, what, (), LARGE, every)
 
@@ -68,10 +70,8 @@ def _metric(run: Run, logs: list[list[Record]]) -> tuple[list[Series], str]:
     tested = lines("test", held=True)
     if not tested:
         return [validation], "validation, with its best epoch"
-    return [
-        validation,
-        Series("test", RED, tested, steps=True),
-    ], "validation, with its best epoch, and test at the best so far"
+    test = Series("test", RED, tested, steps=True)
+    return [validation, test], "validation, with its best epoch, and test at the best so far"
 
 
 def _lines(logs: list[list[Record]], key: str, scale: float = 1, held: bool = False) -> list[np.ndarray]:

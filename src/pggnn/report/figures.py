@@ -10,7 +10,7 @@ from pggnn.files import replacing
 from pggnn.groups import CyclicGroup, group, ring_pairs
 
 MOST_RINGS = 12
-"""Arrangements that are drawn one by one; of larger groups the first ones."""
+"""Arrangements that are drawn one by one; of a larger group, the first ones."""
 INK, FAINT, BLUE, RED = "#222222", "#b8b8b8", "#2166ac", "#c0392b"
 
 
@@ -21,8 +21,8 @@ def drawing(
     font_size: float = 10,
     layout: Literal["constrained"] | None = "constrained",
 ) -> Iterator[Any]:
-    """A figure of so many inches to draw on; written once the block has ended well, whole or not at all, and the same
-    to the byte each time."""
+    """A figure to draw on, its size in inches. It is written when the block ends without an error, whole or not at all,
+    and is the same to the byte each time."""
     path = Path(path)
     undated = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
     if path.suffix.lower() not in undated:
@@ -103,15 +103,13 @@ def draw_rings(
     axes: Any, n: int, arrangements: Sequence[Sequence[int]], colours: Sequence[Any], arrows: bool = True
 ) -> None:
     """Arrangements as rings on a circle of n neighbours, the first on top."""
-    places = [(sin(2 * pi * i / n), cos(2 * pi * i / n)) for i in range(n)]
+    places, gap = circle(n), 7 if n <= 16 else 3
     for arrangement, colour in zip(arrangements, colours, strict=True):
+        if arrows:
+            draw_ring(axes, places, arrangement, color=colour, shrinkA=gap, shrinkB=gap, linewidth=1.1)
+            continue
         for i, j in ring_pairs(arrangement):
-            if arrows:
-                gap = 7 if n <= 16 else 3
-                style = {"arrowstyle": "-|>", "color": colour, "shrinkA": gap, "shrinkB": gap, "linewidth": 1.1}
-                axes.annotate("", places[j], places[i], arrowprops=style)
-            else:
-                axes.plot(*zip(places[i], places[j], strict=True), color=colour, linewidth=1.0, zorder=0)
+            axes.plot(*zip(places[i], places[j], strict=True), color=colour, linewidth=1.0, zorder=0)
     for i, (x, y) in enumerate(places):
         axes.scatter([x], [y], s=150 if n <= 16 else 40, color="white", edgecolors=FAINT, zorder=3)
         if n <= 16:
@@ -120,8 +118,20 @@ def draw_rings(
     axes.axis("off")
 
 
+def draw_ring(axes: Any, places: Sequence[tuple[float, float]], arrangement: Sequence[int], **style: Any) -> None:
+    """An arrangement as a ring of arrows between the places of its neighbours, in matplotlib's ``arrowprops``."""
+    for i, j in ring_pairs(arrangement):
+        axes.annotate("", places[j], places[i], arrowprops={"arrowstyle": "-|>", **style})
+
+
+def circle(n: int, radius: float = 1.0, centre: tuple[float, float] = (0.0, 0.0)) -> list[tuple[float, float]]:
+    """n places on a circle, clockwise from the top."""
+    turns = [2 * pi * i / n for i in range(n)]
+    return [(centre[0] + radius * sin(turn), centre[1] + radius * cos(turn)) for turn in turns]
+
+
 def colours_of(count: int) -> list[Any]:
-    """So many colours that can be told apart."""
+    """Distinct colours."""
     from matplotlib import colormaps
 
     if count <= 10:

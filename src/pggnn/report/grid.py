@@ -23,6 +23,7 @@ class Column:
     data: str
     counted: str
     metric: str
+    unit: str
     scale: float
     lower_is_better: bool
 
@@ -130,4 +131,4 @@ def _column(run: Run, table: str) -> Column:
         data, _, what = known.partition(" ")
         if lookup(data)[0] == run.data and (what or "triangles").removeprefix("4-") == counted:
             label = known
-    return Column(label, run.data, counted, run.metric, run.scale, run.lower_is_better)
+    return Column(label, run.data, counted, run.metric, run.unit, run.scale, run.lower_is_better)

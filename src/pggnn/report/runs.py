@@ -105,6 +105,11 @@ class Run:
         return 100 if self.metric == "accuracy" else 1
 
     @property
+    def unit(self) -> str:
+        """The metric and its unit, as a heading."""
+        return f"{self.metric}{', %' if self.scale == 100 else ''}"
+
+    @property
     def seconds(self) -> float | None:
         """Median time of an epoch, evaluation included."""
         times = [record["seconds"] for records in self.logs.values() for record in records]

@@ -11,11 +11,11 @@ from pggnn.report import predictions
 from pggnn.report.comparison import count_digits, signed
 from pggnn.report.curves import draw_rivals
 from pggnn.report.grid import Column, Grid, arrange
+from pggnn.report.orderings import compare_orderings
 from pggnn.report.page import list_epochs, render, show_answers
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_epoch, describe_protocol, describe_spread, guess_kind
 from pggnn.report.runs import Run, as_seconds
-from pggnn.report.worth import weigh
 from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
 
 WIDE_CLASSES = 4
@@ -46,10 +46,10 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
         title=TABLES[grid.name].title if grid.name else " and ".join(dict.fromkeys(c.label for c in grid.columns)),
         spread=any(run.figures and len(run.figures.each) > 1 for *_, run in grid.runs),
         unfinished=f"{len(cut)} of {len(grid.runs)} runs have not ended: their figures are those so far." * bool(cut),
-        columns=[{"label": one.label, "unit": _unit(one)} for one in grid.columns], better=_better(grid),
+        columns=[{"label": one.label, "unit": one.unit} for one in grid.columns], better=_better(grid),
         compared=any(one.published[1] for one in grid.columns), rows=rows, published=_published(grid), notes=notes,
         warnings=describe_departures(grid),
-        worth=weigh(grid), curves=[one for one in curves if one[-1]], answers=answers,
+        ordering_costs=compare_orderings(grid), curves=[one for one in curves if one[-1]], answers=answers,
         drawn=any(one["form"] == "" for one in answers), protocols=_protocols(grid, known),
         command=f"pggnn reproduce {grid.name}" if grid.name else "",
         details=details, over=over.pop() if len(over) == 1 else "",
@@ -61,10 +61,6 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
     if missing:
         lacks.append(f"Answers for the test graphs are missing for {len(missing)} of {len(found)} runs: {min(without)}")
     return lacks
-
-
-def _unit(column: Column) -> str:
-    return f"{column.metric}{', %' if column.scale == 100 else ''}"
 
 
 def _better(grid: Grid) -> str:

@@ -1,13 +1,14 @@
 """Figure 5: the Cayley diagrams of 𝔊 ≅ Z₆ (n = 7) and Z₈ (n = 8), and what each element makes of 1 … n."""
 
-from math import cos, pi, sin
 from pathlib import Path
 from typing import Any
 
-from pggnn.groups import group, ring_pairs
-from pggnn.report.figures import FAINT, INK, colours_of, drawing, power
+from pggnn.groups import group
+from pggnn.report.figures import FAINT, INK, circle, colours_of, draw_ring, drawing, power
 
 CYAN, SHADE, DARK = "#1aa6b7", "#f0f0f0", "#555555"
+ARROW = {"arrowstyle": "-|>,head_width=0.4,head_length=0.8", "color": CYAN, "linewidth": 2.2, "shrinkA": 1,
+         "shrinkB": 1}  # fmt: skip
 LABEL = {"boxstyle": "round,pad=0.15", "facecolor": SHADE, "edgecolor": "none", "alpha": 0.85}
 
 
@@ -24,13 +25,11 @@ def _draw_diagram(axes: Any, n: int) -> None:
 
     g = group(n)
     radius = 0.72 if g.order <= 6 else 0.62
-    places = [(2 * sin(2 * pi * k / g.order), 2 * cos(2 * pi * k / g.order)) for k in range(g.order)]
+    places = circle(g.order, 2)
     for k, (x, y) in enumerate(places):
         follower = places[(k + 1) % g.order]
-        arrow = {"arrowstyle": "-|>,head_width=0.4,head_length=0.8", "color": CYAN, "linewidth": 2.2}
-        gap = {"shrinkA": 1, "shrinkB": 1}
         start, end = _between((x, y), follower, radius)
-        axes.annotate("", end, start, arrowprops={**arrow, **gap})
+        axes.annotate("", end, start, arrowprops=ARROW)
         axes.add_patch(Circle((x, y), radius, facecolor=SHADE, edgecolor=FAINT))
         colour = colours_of(n // 2)[k % (n // 2)]
         _draw_ring(axes, (x, y), radius, g.arrangements[k], colour, dashed=k >= n // 2)
@@ -38,9 +37,7 @@ def _draw_diagram(axes: Any, n: int) -> None:
         images = " ".join(str(i + 1) for i in g.arrangements[k])
         away = 1 + (radius + 0.16) / 2
         align = "center" if abs(x) < 0.3 else ("left" if x > 0 else "right")
-        axes.text(
-            x * away, y * away, images, ha=align, va="center", color=colour, fontsize=11, fontweight="bold"
-        )  # fmt: skip
+        axes.text(x * away, y * away, images, ha=align, va="center", color=colour, fontsize=11, fontweight="bold")
     axes.text(0, 0.16, "σ =", ha="center", va="center", fontsize=12, color=INK)
     axes.text(0, -0.12, repr(g.generator), ha="center", va="center", fontsize=12, color=INK)
     axes.set(xlim=(-3.9, 3.9), ylim=(-3.05, 3.05), aspect="equal")
@@ -60,14 +57,11 @@ def _between(here: tuple[float, float], there: tuple[float, float], radius: floa
 def _draw_ring(
     axes: Any, centre: tuple[float, float], radius: float, arrangement: tuple[int, ...], colour: Any, dashed: bool
 ) -> None:
-    n = len(arrangement)
-    at = [(centre[0] + 0.76 * radius * sin(2 * pi * i / n), centre[1] + 0.76 * radius * cos(2 * pi * i / n))
-          for i in range(n)]  # fmt: skip
-    for i, j in ring_pairs(arrangement):
-        style = {"arrowstyle": "-|>,head_width=0.15,head_length=0.3", "color": colour, "shrinkA": 4, "shrinkB": 4}
-        axes.annotate(
-            "", at[j], at[i], arrowprops={**style, "linewidth": 1.1, "linestyle": "--" if dashed else "-"}
-        )  # fmt: skip
-    for i, (x, y) in enumerate(at):
+    places = circle(len(arrangement), 0.76 * radius, centre)
+    draw_ring(
+        axes, places, arrangement, arrowstyle="-|>,head_width=0.15,head_length=0.3", color=colour, shrinkA=4, shrinkB=4,
+        linewidth=1.1, linestyle="--" if dashed else "-",
+    )  # fmt: skip
+    for i, (x, y) in enumerate(places):
         axes.scatter([x], [y], s=85, color=DARK, zorder=4)
         axes.text(x, y, str(i + 1), ha="center", va="center", fontsize=7, color="white", zorder=5)

@@ -1,11 +1,10 @@
 """Figure 8: how the aggregation comes about for n = 5 and n = 6: action, arrangement, RNN, sum."""
 
-from math import cos, pi, sin
 from pathlib import Path
 from typing import Any
 
-from pggnn.groups import coverage, group, ring_pairs
-from pggnn.report.figures import FAINT, INK, colours_of, drawing, power
+from pggnn.groups import coverage, group
+from pggnn.report.figures import FAINT, INK, circle, colours_of, draw_ring, drawing, power
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -58,13 +57,11 @@ def _draw_action(axes: Any, images: tuple[int, ...], colour: Any) -> None:
 
 
 def _draw_ring(axes: Any, n: int, rings: list[tuple[tuple[int, ...], Any, bool]], arrows: bool = True) -> None:
-    at = [(sin(2 * pi * i / n), cos(2 * pi * i / n)) for i in range(n)]
+    places, head = circle(n), "-|>" if arrows else "<|-|>"
     for arrangement, colour, dashed in rings:
-        for i, j in ring_pairs(arrangement):
-            style: dict[str, Any] = {"arrowstyle": "-|>" if arrows else "<|-|>", "color": colour, "linewidth": 1.5}
-            gap = {"shrinkA": 10, "shrinkB": 10, "linestyle": (0, (4, 2)) if dashed else "-"}
-            axes.annotate("", at[j], at[i], arrowprops=style | gap)
-    for i, (x, y) in enumerate(at):
+        style = {"linewidth": 1.5, "shrinkA": 10, "shrinkB": 10, "linestyle": (0, (4, 2)) if dashed else "-"}
+        draw_ring(axes, places, arrangement, arrowstyle=head, color=colour, **style)
+    for i, (x, y) in enumerate(places):
         axes.scatter([x], [y], s=280, color="white", edgecolors=FAINT, zorder=3)
         axes.text(x, y, f"u{i + 1}".translate(SUBSCRIPTS), ha="center", va="center", color=INK, zorder=4)
     axes.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal")

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from pggnn.data.catalogue import lookup
-from pggnn.files import read_json, write_text
+from pggnn.files import markdown_table, read_json, write_json, write_text
 from pggnn.paper.expected import load
 from pggnn.paper.tables import TABLES
 from pggnn.train.engine.loop import Callback
@@ -28,10 +28,11 @@ NOTE = (
     "resident memory, libraries included, and what PyTorch has reserved on the GPU, without its context. The paper's "
     "figures are of the authors' own processes."
 )
-Cell = dict[str, Any]
 
 
-def reproduce_memory(table: str, out: Path, only: Sequence[str] = (), console: Console | None = None) -> list[Cell]:
+def reproduce_memory(
+    table: str, out: Path, only: Sequence[str] = (), console: Console | None = None
+) -> list[dict[str, Any]]:
     """Measures what is missing of Table 5 (RAM) or Table 6 (GPU), writes it as Markdown and JSON, returns its cells.
 
     Each cell is written as soon as it is measured, and not measured again.
@@ -69,17 +70,17 @@ def commands() -> dict[RunKey, Arguments]:
     }
 
 
-def _write(table: str, path: Path, cells: list[Cell]) -> None:
-    lines = ["| model | data | MiB | paper | batches | machine |", "| --- | --- | --: | --: | --: | --- |"]
-    for cell in cells:
-        paper = "" if cell["paper"] is None else f"{cell['paper']:,}"
-        lines.append(
-            "| {model} | {data} | {mib:,.0f} | ".format(**cell) + f"{paper} | {cell['batches']} | {cell['machine']} |"
-        )
+def _write(table: str, path: Path, cells: list[dict[str, Any]]) -> None:
+    rows = [
+        (cell["model"], cell["data"], f"{cell['mib']:,.0f}", "" if cell["paper"] is None else f"{cell['paper']:,}",
+         cell["batches"], cell["machine"])
+        for cell in cells
+    ]  # fmt: skip
+    lines = markdown_table(("model", "data", "MiB", "paper", "batches", "machine"), rows, ("model", "data", "machine"))
     title = f"# Peak {'RAM' if table == 'table5' else 'GPU memory'} of training"
     lines = [title, "", *lines, "", f"- {NOTE}", f"- Made by `pggnn reproduce {table}`.", ""]
     write_text(path.with_suffix(".md"), "\n".join(lines))
-    write_text(path, json.dumps(cells, indent=2) + "\n")
+    write_json(path, cells)
 
 
 def _measured(model: str, data: str, options: Arguments) -> dict[str, float]:

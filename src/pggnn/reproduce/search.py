@@ -131,6 +131,25 @@ def _counting() -> dict[str, Arguments]:
     }
 
 
+def _zinc(more: Arguments = ()) -> dict[str, Arguments]:
+    """Orderings, widths, depths and features of random walks, each with ``more``."""
+    single, group = (*ZINC, *more, *SINGLE), (*ZINC, *more, *GROUP)
+    return {
+        "single, renumbered": (*single, *RENUMBERED),
+        "single, renumbered, slower": (*single, *RENUMBERED, *SLOWER),
+        "single, renumbered, hidden 64": (*single, *RENUMBERED, *NARROW),
+        "single, renumbered, means": (*single, *MEANS),
+        "walks, single, renumbered": (*single, *RENUMBERED, *WALKS),
+        "walks, single, hidden 64, means": (*single, *MEANS, *NARROW, *WALKS),
+        "walks, single, hidden 32, means": (*single, *MEANS, *SMALL, *WALKS),
+        "walks, group, hidden 64, means": (*group, *MEANS, *NARROW, *WALKS),
+        "group": group,
+        "group, renumbered": (*group, *RENUMBERED),
+        "group, renumbered, weight decay": (*group, *RENUMBERED, *DECAY),
+        "group, renumbered, 8 layers": (*group, *RENUMBERED, *DEEP),
+    }
+
+
 def _search(config: str, candidates: dict[str, Arguments], protocol: Arguments = NESTED, best: str = "") -> Search:
     """Of a config of the paper's; the one to be has its name, or another."""
     return Search(("--config", config), candidates, protocol, best or config)
@@ -146,45 +165,8 @@ SEARCHES = {
     "IMDB-B": _search("imdb_b", _tu(64, 0.5)),
     "IMDB-M": _search("imdb_m", _tu(64, 0.0)),
     "COLLAB": _search("collab", _tu(32, 0.0, K, 4)),
-    "ZINC": _search(
-        "zinc",
-        {
-            "as published": SINGLE,
-            "single": (*ZINC, *SINGLE),
-            "single, renumbered": (*ZINC, *SINGLE, *RENUMBERED),
-            "single, renumbered, slower": (*ZINC, *SINGLE, *RENUMBERED, *SLOWER),
-            "single, renumbered, hidden 64": (*ZINC, *SINGLE, *RENUMBERED, *NARROW),
-            "single, renumbered, means": (*ZINC, *SINGLE, *MEANS),
-            "walks, single, renumbered": (*ZINC, *SINGLE, *RENUMBERED, *WALKS),
-            "walks, single, hidden 64, means": (*ZINC, *SINGLE, *MEANS, *NARROW, *WALKS),
-            "walks, single, hidden 32, means": (*ZINC, *SINGLE, *MEANS, *SMALL, *WALKS),
-            "walks, group, hidden 64, means": (*ZINC, *GROUP, *MEANS, *NARROW, *WALKS),
-            "group": (*ZINC, *GROUP),
-            "group, renumbered": (*ZINC, *GROUP, *RENUMBERED),
-            "group, renumbered, weight decay": (*ZINC, *GROUP, *RENUMBERED, *DECAY),
-            "group, renumbered, 8 layers": (*ZINC, *GROUP, *RENUMBERED, *DEEP),
-        },
-        (),
-    ),
-    "ZINC with bonds": _search(
-        "zinc",
-        {
-            "single, renumbered": (*ZINC, *BONDS, *SINGLE, *RENUMBERED),
-            "single, renumbered, slower": (*ZINC, *BONDS, *SINGLE, *RENUMBERED, *SLOWER),
-            "single, renumbered, hidden 64": (*ZINC, *BONDS, *SINGLE, *RENUMBERED, *NARROW),
-            "single, renumbered, means": (*ZINC, *BONDS, *SINGLE, *MEANS),
-            "walks, single, renumbered": (*ZINC, *BONDS, *SINGLE, *RENUMBERED, *WALKS),
-            "walks, single, hidden 64, means": (*ZINC, *BONDS, *SINGLE, *MEANS, *NARROW, *WALKS),
-            "walks, single, hidden 32, means": (*ZINC, *BONDS, *SINGLE, *MEANS, *SMALL, *WALKS),
-            "walks, group, hidden 64, means": (*ZINC, *BONDS, *GROUP, *MEANS, *NARROW, *WALKS),
-            "group": (*ZINC, *BONDS, *GROUP),
-            "group, renumbered": (*ZINC, *BONDS, *GROUP, *RENUMBERED),
-            "group, renumbered, weight decay": (*ZINC, *BONDS, *GROUP, *RENUMBERED, *DECAY),
-            "group, renumbered, 8 layers": (*ZINC, *BONDS, *GROUP, *RENUMBERED, *DEEP),
-        },
-        (),
-        "zinc_bonds",
-    ),
+    "ZINC": _search("zinc", {"as published": SINGLE, "single": (*ZINC, *SINGLE)} | _zinc(), ()),
+    "ZINC with bonds": _search("zinc", _zinc(BONDS), (), "zinc_bonds"),
 }
 
 

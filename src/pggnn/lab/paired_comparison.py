@@ -12,15 +12,16 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_embedding_loss
 
+from pggnn.console import say
 from pggnn.data.schema import Schema
 from pggnn.data.sets.brec import BREC, FAMILIES
-from pggnn.files import read_json, write_text
+from pggnn.files import parse_json, read_bytes, read_json, write_text
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.model import Network
 from pggnn.orderings import Reading
@@ -58,6 +59,12 @@ class Protocol:
     """Steps of a batch's sequences that a layer may read; there are fewer numberings where more would be needed."""
 
 
+class SavedProtocol(TypedDict):
+    """What a ``protocol.json`` holds at least."""
+
+    model: dict[str, Any]
+
+
 class Part(NamedTuple):
     """A batch: copies of both graphs by turns."""
 
@@ -67,7 +74,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PairResult:
     """What was found out about a pair."""
 
     pair: int
@@ -162,7 +169,7 @@ def set_numberings(network: Network | Committee, numberings: int) -> None:
         cast(SequenceConv, conv).numberings = numberings
 
 
-def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> Outcome:
+def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> PairResult:
     """Trains a network on one pair and tests it."""
     began, place = time.perf_counter(), torch.device(device)
     generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
@@ -191,7 +198,7 @@ def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -
     family = FAMILIES[int(dataset[2 * pair].family)]
     found = distance(network, training), distance(network, checking)
     seconds = round(time.perf_counter() - began, 2)
-    return Outcome(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds)
+    return PairResult(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds)
 
 
 class Results:
@@ -200,14 +207,14 @@ class Results:
     def __init__(self, folder: Path, protocol: Protocol) -> None:
         fresh_network(protocol)  # refuses what cannot be made before anything is written
         self.protocol, self.known, self.file = protocol, folder / "protocol.json", folder / "pairs.jsonl"
-        known = read_json(self.known)
+        known = read_json(self.known, SavedProtocol)
         if known is not None and _complete(known) != asdict(protocol):
             raise ValueError(f"{self.known} is of another run; give --out another folder, or the options that it names")
 
-    def read(self) -> dict[int, Outcome]:
-        """The pairs that are done; a line that was cut off counts as not written."""
-        lines = self.file.read_text().splitlines(keepends=True) if self.file.exists() else []
-        done = [Outcome(**json.loads(line)) for line in lines if line.endswith("\n")]
+    def read(self) -> dict[int, PairResult]:
+        """The pairs that are done. A last line that was cut off does not count."""
+        lines = read_bytes(self.file).split(b"\n")[:-1] if self.file.exists() else []
+        done = [parse_json(line, PairResult, f"{self.file}, line {i}") for i, line in enumerate(lines, 1)]
         return {outcome.pair: outcome for outcome in done}
 
     def run(self, pairs: Iterable[int], root: Path | None, device: str, jobs: int) -> None:
@@ -223,23 +230,22 @@ class Results:
             with self.file.open("a") as file:
                 file.write(_line(outcome))
             verdict = "apart" if outcome.apart else "alike"
-            print(
+            say(
                 f"{number}/{len(left)}  pair {outcome.pair} ({outcome.family}): {verdict}, T²/32 = "
-                f"{outcome.distance:.4g}, reliability {outcome.reliability:.4g}, {outcome.seconds:.1f} s",
-                flush=True,
+                f"{outcome.distance:.4g}, reliability {outcome.reliability:.4g}, {outcome.seconds:.1f} s"
             )
 
 
-def _complete(known: dict[str, Any]) -> dict[str, Any]:
+def _complete(known: SavedProtocol) -> dict[str, Any]:
     """A protocol as it was written, with the options that have come since at their defaults."""
     return asdict(Protocol()) | known | {"model": asdict(ModelConfig()) | known["model"]}
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: PairResult) -> str:
     return json.dumps(asdict(outcome)) + "\n"
 
 
-def _outcomes(pairs: list[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> Iterator[Outcome]:
+def _outcomes(pairs: list[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> Iterator[PairResult]:
     if jobs == 1 or len(pairs) < 2:
         dataset = BREC(root)
         yield from (compare(pair, dataset, protocol, device) for pair in pairs)
@@ -264,5 +270,5 @@ def _begin(root: Path | None) -> None:
     _HERE["brec"] = BREC(root)
 
 
-def _compare_here(pair: int, protocol: Protocol, device: str) -> Outcome:
+def _compare_here(pair: int, protocol: Protocol, device: str) -> PairResult:
     return compare(pair, _HERE["brec"], protocol, device)

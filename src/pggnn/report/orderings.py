@@ -15,7 +15,7 @@ ORDER = {"group": 0, "single": 2, "random": 3}
 """Before and after so many orderings of the group."""
 
 
-def weigh(grid: Grid) -> list[dict[str, Any]]:
+def compare_orderings(grid: Grid) -> list[dict[str, Any]]:
     """For each column and set of runs that differ in their orderings alone: figures, times, a sentence, and a chart
     where times can be compared."""
     found = []
@@ -31,14 +31,13 @@ def weigh(grid: Grid) -> list[dict[str, Any]]:
                     break
             else:
                 alike.append([(row, run)])
-        found += [_weighed(column, runs) for runs in alike if len({run.orderings for _, run in runs}) > 1]
+        found += [_comparison(column, runs) for runs in alike if len({run.orderings for _, run in runs}) > 1]
     return found
 
 
-def _weighed(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
+def _comparison(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
     runs = sorted(runs, key=lambda one: (ORDER.get(one[1].orderings, 1), -_many(one[1])))
     digits, scale = count_digits(column.published[0], column.metric), column.scale
-    unit = f"{column.metric}{', %' if scale == 100 else ''}"
     apart = len({run.hardware for _, run in runs}) > 1
     rows, points = [], []
     single = next((run for _, run in runs if run.orderings == "single"), None)
@@ -55,7 +54,7 @@ def _weighed(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
         points.append((name, seconds, figures.mean * scale, figures.std * scale))
     return {
         "heading": column.label + (", nested" if runs[0][1].config.protocol.kind == "nested" else ""),
-        "unit": unit, "rows": rows, "chart": "" if apart else draw_costs(points, unit),
+        "unit": column.unit, "rows": rows, "chart": "" if apart else draw_costs(points, column.unit),
         "said": _say(column, {run.orderings: run for _, run in runs}, digits, apart), "apart": apart,
         "machines": " and ".join(dict.fromkeys(f"{run.hardware} ({row})" for row, run in runs)),
         "better": "Lower is better" if column.lower_is_better else "Higher is better",

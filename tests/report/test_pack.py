@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pggnn.cli import main
-from pggnn.report import packing, predictions
-from pggnn.report.packing import pack
+from pggnn.report import predictions
+from pggnn.report.pack import pack
 from pggnn.report.page import write
 from pggnn.report.runs import Run, find_runs
 from pggnn.train import packed
@@ -152,7 +152,7 @@ def test_nothing_is_lost(trained, copied, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise OSError("no space left")
 
-    monkeypatch.setattr(packing.packed.json, "dumps", fail)  # the last of three files
+    monkeypatch.setattr(packed.json, "dumps", fail)  # the last of three files
     with pytest.raises(OSError, match="no space left"):
         pack(trained["folds"], tmp_path / "packed")
     assert contents(tmp_path / "packed") == kept

@@ -1,7 +1,6 @@
 """``pggnn lab transfer`` and ``sensitivity``: how networks that learnt to count do elsewhere than in training."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from operator import attrgetter
@@ -9,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
-from pggnn.console import add_command, print_table
+from pggnn.console import add_command, print_table, say
 
 if TYPE_CHECKING:
     from pggnn.lab import sensitivity, transfer
@@ -74,14 +73,14 @@ def show_transfer(args: argparse.Namespace) -> None:
     _keep(found, args.out / f"{experiment}.json")
     print_table(transfer_table(found), right={2, 3, 5, 6, 7, 8})
     p, several = DENSE if args.clustered else PROBABILITY, len(args.seeds) > 1
-    print(
+    say(
         f"\nTrained on {budget.graphs:,} graphs of {NODES} nodes (p = {p}), tested on {budget.tests} of each kind; "
         f"seed{'s' * several} {', '.join(map(str, args.seeds))}.\n"
         "Mean count is what answering 0 everywhere would have as its MAE."
     )
 
 
-def transfer_table(found: Sequence["transfer.Row"]) -> list[Sequence[str]]:
+def transfer_table(found: Sequence["transfer.TransferResult"]) -> list[Sequence[str]]:
     """A line for each network and kind of test graphs, over all seeds."""
     rows: list[Sequence[str]] = [
         ("task", "features", "structure", "numberings", "test graphs", "MAE", "where > 0", "mean count", "largest")
@@ -99,7 +98,7 @@ def show_sensitivity(args: argparse.Namespace) -> None:
     """Prints how answers change; progress goes to standard error."""
     from rich.console import Console
 
-    from pggnn.lab.sensitivity import QUICK, Budget, run, run_folder
+    from pggnn.lab.sensitivity import FULL, QUICK, run, run_folder
     from pggnn.train.runs.progress import Bars
 
     if args.numberings < 1 or args.graphs < 1:
@@ -108,21 +107,21 @@ def show_sensitivity(args: argparse.Namespace) -> None:
         found = [row for folder in args.runs for row in run_folder(folder, args.graphs, args.numberings)]
         about = f"on at most {args.graphs} test graphs of each run; means over its seeds and folds"
     else:
-        budget = QUICK if args.quick else Budget()
+        budget = QUICK if args.quick else FULL
         with Bars(Console(stderr=True), "MAE") as bars:
             callback = lambda name: bars.add(name, budget.epochs)  # noqa: E731
             found = list(run(budget, args.task, args.seed, args.numberings, args.out, callback))
         _keep(found, args.out / "table.json")
         about = f"counting {args.task} on {budget.tests} test graphs of 10 nodes; seed {args.seed}"
     print_table(sensitivity_table(found, args.numberings), right={3, 4, 5, 6, 7, 8})
-    print(
+    say(
         f"\n{args.numberings} random changes of each kind, {about}.\n"
         "Neighbours: each node's are renumbered. Nodes: those of each graph are relabelled, and with them rows of the\n"
         "adjacency matrix as features. Spread: standard deviation of the answers, to compare changes with."
     )
 
 
-def sensitivity_table(found: Sequence["sensitivity.Row"], numberings: int) -> list[Sequence[str]]:
+def sensitivity_table(found: Sequence["sensitivity.Sensitivity"], numberings: int) -> list[Sequence[str]]:
     """A line for each network and kind of change."""
     metric = found[0].metric if len({row.metric for row in found}) == 1 else "metric"
     rows: list[Sequence[str]] = [
@@ -143,9 +142,9 @@ def _add_work(sub: argparse.ArgumentParser, out: str) -> None:
 
 
 def _keep(found: Sequence[Any], path: Path) -> None:
-    from pggnn.files import write_text
+    from pggnn.files import write_json
 
-    write_text(path, json.dumps([asdict(row) for row in found], indent=1))
+    write_json(path, [asdict(row) for row in found], 1)
 
 
 def _spread(values: Sequence[float]) -> str:
