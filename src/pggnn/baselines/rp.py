@@ -16,7 +16,7 @@ BESIDE = ("features", "rows", "nothing")
 
 
 class RP(GIN):
-    """RP-GIN: GIN whose nodes are told their numbers, and the mean of its scores over ways to number the nodes.
+    """RP-GIN: GIN whose nodes read their numbers, and the mean of its scores over ways to number the nodes.
 
     The mean over all permutations of a graph's nodes is sampled: training sees one fresh permutation of each graph in a
     step (π-SGD, as in its paper), evaluation the mean of ``samples``. Numbers are one-hot in ``ids`` places and then
@@ -24,7 +24,7 @@ class RP(GIN):
 
     A permutation is one of the whole graph, so features that depend on the numbering must follow it, or the numbers say
     nothing about them. Rows of the adjacency matrix do: its authors' code, which is for graphs without features, leaves
-    them out (``"nothing"``), and GIN's first sum over neighbours makes them anew from the numbers, as far as those
+    them out (``"nothing"``), and GIN's first sum over neighbours restores them from the numbers, as far as those
     differ. With ``"rows"`` their columns are permuted along, which keeps nodes apart that share a number.
 
     Otherwise than in its paper, the GIN is that of this comparison (:class:`~pggnn.baselines.GIN`), and nodes have

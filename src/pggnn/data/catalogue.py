@@ -98,7 +98,7 @@ CATALOGUE: dict[str, Entry] = {
 
 
 def lookup(name: str | Path) -> tuple[str, Entry]:
-    """Name and entry of a data set, whatever the case and hyphens of ``name``; ``IMDB-B`` and ``IMDB-M`` are known."""
+    """Name and entry of a data set; case and hyphens of ``name`` do not matter; ``IMDB-B`` and ``IMDB-M`` are known."""
     plain = plain_name(name)
     if plain not in CATALOGUE:
         absent = f"no data set or file is named {str(name)!r}"

@@ -74,7 +74,7 @@ class Graphs:
         return digest.hexdigest()
 
     def checked(self, place: str) -> "Graphs":
-        """These graphs, if sizes fit together and each edge stays in its graph; else an error that says where not."""
+        """Returns these graphs, or raises an error that names the tensor whose sizes or edges do not fit."""
         for name, counts, total in (
             ("nodes", self.nodes, None),
             ("edges", self.edges, self.edge_index.size(1)),
@@ -134,7 +134,7 @@ class Graphs:
         )  # fmt: skip
 
     def chunks(self, most_edges: int) -> Iterator["Graphs"]:
-        """All graphs, as many at a time as have so many edges together, but one at least."""
+        """All graphs, in chunks of at most this many edges, but at least one graph."""
         ends = self.edges.cumsum(0)
         first = done = 0
         while first < len(self):

@@ -34,7 +34,7 @@ def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **opt
     Args:
         name: A key of :data:`CATALOGUE`, or a path: a JSON-lines file, or a zip or folder in TU's or GIN's format.
         root: Data root, for the data sets.
-        walks: Adds so many columns to each node's features: how often random walks of 1, 2, … steps come back to it.
+        walks: Number of columns to add to each node's features: how often random walks of 1, 2, … steps return to it.
         options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (one's own), …
     """
     dataset: GraphDataset

@@ -17,7 +17,7 @@ def stratified_folds(y: Tensor, seed: int = 0, folds: int = 10) -> list[Fold]:
     """Indices for training and testing of stratified, shuffled folds, as the paper has them.
 
     They equal scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=seed)``; for a set of 1,000 graphs or
-    fewer the seed is 0 whatever was asked, as in the authors' code.
+    fewer the seed is always 0, as in the authors' code.
 
     Args:
         y: ``[G]`` class of each graph.

@@ -147,7 +147,7 @@ def settle(network: Network, batches: Iterable[Part]) -> None:
 
 
 def fresh_network(protocol: Protocol, steps: int = 1) -> Network:
-    """What is trained on a pair whose batches have so many steps in one numbering."""
+    """The network to train on a pair whose batches have ``steps`` RNN steps in one numbering."""
     numberings = max(1, min(protocol.model.numberings, protocol.most_steps // steps))
     model = replace(protocol.model, numberings=numberings)
     return build_network(model, Schema("graph", "regression", protocol.outputs, 1))

@@ -32,7 +32,7 @@ class Budget:
     """What the trainings may use."""
 
     graphs: int = 5000
-    """Generated, of which 30 % train, as in the paper."""
+    """Generated; 30 % of them train, as in the paper."""
     tests: int = 500
     """Graphs to validate and to test on."""
     epochs: int = 25

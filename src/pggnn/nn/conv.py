@@ -264,11 +264,11 @@ class PGConv(SequenceConv):
         backend: ``"auto"``, ``"triton"``, ``"packed"`` or ``"reference"``, see :func:`pggnn.ops.group_recurrence`.
         workspace: Bytes that a call may use for intermediate states, see :func:`pggnn.ops.group_recurrence`.
         flow: ``"source_to_target"`` (the sources of incoming edges are the neighbours) or ``"target_to_source"``.
-        structure: Tell the RNN, at each step, which of so many neighbours read before this one are adjacent to it, in
-            as many bits that enter the gates (``lin_structure``): 1 for pairs of neighbours (triangles), 2 for triples
+        structure: Number of bits that enter the gates at each step (``lin_structure``), one for each of the last
+            neighbours read before this one: are the two adjacent? 1 for pairs of neighbours (triangles), 2 for triples
             (4-cliques), up to 32. Raw adjacency, no node identities; see :mod:`pggnn.ops.structure`.
-        numberings: Take the mean over so many fresh random numberings, in training and evaluation alike: so many times
-            the work, and that part of the variance that the numbering makes.
+        numberings: Take the mean over M new random numberings, in training and evaluation alike. That is M times the
+            work, and 1/M of the variance that is due to the numbering.
         reduce: ``"sum"`` over the arrangements, as above, or ``"mean"``: what a node gives then does not grow with its
             degree, but does not count either.
         group: In which orders: ``"pairs"``, 𝔊 of Eq. 2; ``"dihedral"``, the rotations of the neighbours in their

@@ -28,8 +28,8 @@ def torch_init(module: torch.nn.Module) -> None:
 
 
 def tally_init(module: torch.nn.Module) -> None:
-    """Starts as :func:`torch_init`, but for the LSTMs' gates: the uppermost layer of each keeps what it has and adds a
-    little of what it is told at each step, the layers below forget soon. For ``network.apply(tally_init)``.
+    """Starts as :func:`torch_init`, but for the LSTMs' gates: the uppermost layer of each keeps its state and adds a
+    little of its input at each step, the layers below forget soon. For ``network.apply(tally_init)``.
 
     What a sequence shows from step to step is then summed up over all of it, and not lost but for its end: with small
     weights, the sum over the arrangements is close to a count of what consecutive neighbours show.

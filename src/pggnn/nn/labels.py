@@ -17,7 +17,7 @@ def permute_columns(x: Tensor, batch: Tensor, number: Tensor) -> Tensor:
     """Rows of adjacency matrices with their columns in the order of the nodes' new numbers. No host synchronisation.
 
     Args:
-        x: ``[N, F]`` rows; column ``j`` stands for the ``j``-th node of the row's graph, if it has so many.
+        x: ``[N, F]`` rows; column ``j`` stands for the ``j``-th node of the row's graph, if there is one.
         batch: ``[N]`` graph of each node.
         number: ``[N]`` new number of each node, as :func:`permute` draws them.
     """

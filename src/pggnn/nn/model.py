@@ -164,11 +164,11 @@ class PGGNN(Network):
             ``"triplets"``, ``"chain"``; or ``"trios"``.
         scores: ``"all"`` for the sum over all layers above, ``"last"`` for its last term alone.
         norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph.
-        relabellings: For features that are rows of the adjacency matrix: label the nodes of each graph afresh in each
-            training step, so that their columns change places, and score by the mean over so many other labels. Nothing
-            that depends on the labels is then learnt by heart. 0 leaves them as they are.
-        renumberings: Number the neighbours afresh in each training step and layer, and score by the mean over so many
-            other numberings. 0 leaves that to ``numbering``.
+        relabellings: For features that are rows of the adjacency matrix: relabel the nodes of each graph at random in
+            each training step, which permutes the columns, and score by the mean over this many relabellings. Then
+            the network cannot memorise the labels. 0 leaves them as they are.
+        renumberings: Renumber the neighbours at random in each training step and layer, and score by the mean over this
+            many renumberings. 0 leaves that to ``numbering``.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``numbering``, ``edge_dim`` …
 
     Shapes:

@@ -69,8 +69,8 @@ NOT_COLLAB = ("PROTEINS", "NCI1", "IMDB-B", "IMDB-M")
 BEST, BEST_BONDS = "best/{}", "best/{}_bonds"
 """Configs that were chosen by validation, for some of the columns."""
 COUNTING_BEST_NOTE = (
-    "Best: beyond the paper's protocol: nodes are labelled afresh in each training step, for 4-cliques neighbours are "
-    "numbered afresh, too, and answers are means over 8 of these, which validation chose (`pggnn reproduce search`); "
+    "Best: beyond the paper's protocol: nodes are relabelled in each training step, for 4-cliques neighbours are "
+    "renumbered too, and predictions are means over 8 of these, which validation chose (`pggnn reproduce search`); "
     "300 epochs along a cosine were set."
 )
 SHUFFLED_NOTE = (
@@ -78,15 +78,15 @@ SHUFFLED_NOTE = (
     "of them from all graphs, as the other rows do."
 )
 RENUMBERED_NOTE = (
-    "Renumbered: a node's neighbours are randomly numbered, as the paper's Section 3 says, afresh in each training "
+    "Renumbered: a node's neighbours are randomly numbered, as the paper's Section 3 says, in each training "
     "step; its authors' code, and the other rows, number them as they come in the data, and so do answers here."
 )
 STRUCTURE_NOTE = (
-    "Structure: told which of the last two neighbours are adjacent to this one, as LRP is of its three; beyond the "
-    "paper, too."
+    "Structure: two bits say which of the last two neighbours are adjacent to this one, as LRP has for its three; "
+    "also beyond the paper."
 )
 FOLD_NOTE = "On COLLAB the whole group takes about 160 times the work of one ordering, so it is run on one fold."
-K_NOTE = "K = 4, 16: so many of the group."
+K_NOTE = "K = 4, 16: this many orderings of the group."
 MEAN_NOTE = "Mean: over the orderings, not their sum, which grows with the degree."
 TU_BEST_NOTE = (
     "Best: options that were chosen by validation (`pggnn reproduce search`), otherwise as the paper's; on IMDB-B "
@@ -104,7 +104,7 @@ NESTED_NOTE = (
 TABLE4_BEST_NOTE = (
     "Best: on ZINC options that were chosen by validation (`pggnn reproduce search`), features of random walks "
     "(`--data.walks`) included, tested at the epoch with the best validation; on MNIST the whole group, or a single "
-    "ordering, half the channels, numbered afresh in each training step, which were set."
+    "ordering, half the channels, renumbered in each training step, which were set."
 )
 BONDS_NOTE = "Bonds: with the edges' features, which the paper leaves out."
 COUNTING_QUICK = (

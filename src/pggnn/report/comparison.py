@@ -83,7 +83,7 @@ def _describe_seeds(table: str, data: str, digits: int) -> str:
 
 
 def _caveats(run: Run, kind: str, table: str) -> list[str]:
-    """Why a figure of ours may not be set against the paper's without more ado."""
+    """Reasons why a figure of ours cannot be compared directly with the paper's."""
     if not table:
         return []
     found, config = [], run.config

@@ -21,8 +21,8 @@ def drawing(
     font_size: float = 10,
     layout: Literal["constrained"] | None = "constrained",
 ) -> Iterator[Any]:
-    """A figure of so many inches to draw on; written once the block has ended well, whole or not at all, and the same
-    to the byte each time."""
+    """A figure to draw on, its size in inches. It is written when the block ends without an error, whole or not at
+    all, and always with the same bytes."""
     path = Path(path)
     undated = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
     if path.suffix.lower() not in undated:

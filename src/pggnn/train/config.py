@@ -54,7 +54,7 @@ class ModelConfig:
     """Number of networks, each trained by itself from its own start, whose answers are averaged."""
     init: Literal["glorot", "torch", "tally"] = "glorot"
     """How weights start. glorot: as the paper's appendix says; torch: uniform within ±1/√width, as in its authors'
-    code; tally: the same, with LSTMs that add up what they are told (pggnn.nn.tally_init)."""
+    code; tally: the same, with LSTMs that add up their inputs (pggnn.nn.tally_init)."""
     aggregation: Literal["arrangements", "pairs", "triplets", "trios", "chain"] = "arrangements"
     """PG-GNN: what its RNN reads. arrangements: all neighbours, in the group's orders. The paper's variants: pairs:
     ordered pairs of neighbours; triplets: pairs followed by the centre; chain: the arrangements as one long sequence.
@@ -69,7 +69,7 @@ class ModelConfig:
     root: Literal["merged", "linear"] = "merged"
     """PG-GNN: the centre stands at both ends of each sequence, or is added by a linear map (Eq. 3)."""
     numbering: Literal["given", "random"] = "given"
-    """PG-GNN: neighbours are numbered as in the data, or anew at random in each training step."""
+    """PG-GNN: neighbours are numbered as in the data, or at random in each training step."""
     max_degree: int | None = None
     """PG-GNN: most neighbours to read of a node."""
     structure: int = 0
@@ -110,7 +110,7 @@ class OptimConfig:
     batch_size: int = 32
     """Graphs in a batch."""
     sampling: Literal["shuffle", "draws"] = "shuffle"
-    """Each graph once in an epoch; or each batch drawn afresh from all graphs, as the paper's authors do."""
+    """Each graph once in an epoch; or each batch drawn from all graphs, as the paper's authors do."""
     steps: int | None = None
     """Batches in an epoch of draws; by default as many as a shuffled epoch has."""
     epochs: int = 100
@@ -134,7 +134,7 @@ class OptimConfig:
     clip: float | None = None
     """Largest norm of the gradient; it is clipped above."""
     average: float = 0.0
-    """Validates, tests and answers with a moving average of the weights, of which each epoch keeps this part, such as
+    """Validates, tests and answers with a moving average of the weights. Each epoch keeps this part of it, such as
     0.9, and less in the first epochs; 0: no average."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
     """By default mean squared error, cross entropy, or binary cross entropy with several labels."""

@@ -28,7 +28,7 @@ class Batches:
             :class:`~pggnn.data.batching.storage.Storage`, which several can share.
         batch_size: Graphs in a batch; the last may have fewer.
         sampling: ``"order"`` as they lie; ``"shuffle"``, each graph once in an epoch; ``"draws"``, each batch drawn
-            afresh from all graphs, as the paper's authors do.
+            from all graphs, as the paper's authors do.
         seed: Seed of the orders; equal seeds give equal epochs on every machine.
         steps: Batches in an epoch of draws; by default as many as a shuffled epoch has.
         index: Numbers of the graphs to use; by default those of ``dataset``.
@@ -88,7 +88,7 @@ class Batches:
         return self.storage.take(chosen)
 
     def chosen(self) -> list[Tensor]:
-        """Numbers of the graphs in each batch of the current epoch, whatever the shard."""
+        """Numbers of the graphs in each batch of the current epoch, of all shards."""
         if self._chosen is None or self._chosen[0] != self.epoch:
             self._chosen = self.epoch, self._choose()
         return self._chosen[1]

@@ -61,7 +61,7 @@ class Storage:
         values = {"edge_index": edge_index}
         for level, name, stored in graphs.attributes():
             values[name] = expand(name, stored.index_select(0, select[level]), graphs.schema.widths)
-        batch = copy(self._empty)  # making one anew costs as much as filling it
+        batch = copy(self._empty)  # making a new one costs as much as filling it
         batch.update(values | {"batch": member, "ptr": ptr})
         if "x" not in graphs.node:
             batch.num_nodes, batch._store._num_nodes = nodes, counts[0].tolist()

@@ -84,7 +84,7 @@ def save_jsonl(
 
 
 def _split_of(splits: Mapping[str, Sequence[int] | Tensor], count: int) -> dict[int, str]:
-    """The split of each of so many graphs, given by their numbers or as masks."""
+    """The split of each graph, from splits given as numbers of graphs or as masks."""
     if strange := set(splits) - set(SPLITS):
         raise ValueError(f"splits must be named {', '.join(SPLITS)}, got {', '.join(map(str, strange))}")
     found: dict[int, str] = {}

@@ -30,7 +30,7 @@ from torch_geometric.data import Data
 
 MOST_PIXELS = 2**24
 SPARE = 20
-"""SLIC gives fewer segments than asked for, so it is first asked for so many more, then for one fewer each time."""
+"""SLIC gives too few segments, so the first attempt adds this many, and each further one adds one fewer."""
 COMPACTNESS = {1: 0.25, 3: 10.0}
 """For grey values from 0 to 1, and for colours in CIELAB: what the published MNIST and CIFAR10 graphs have."""
 
@@ -72,7 +72,7 @@ def superpixel_graph(
 
 
 def superpixel_graphs(images: Iterable[Any], processes: int = 1, **options: Any) -> list[Data]:
-    """The graphs of many images, with the ``options`` of :func:`superpixel_graph`, in so many processes."""
+    """The graphs of many images, with the ``options`` of :func:`superpixel_graph`, in several processes."""
     build: Callable[[Any], Data] = partial(superpixel_graph, **options)
     if processes == 1:
         return [build(image) for image in images]

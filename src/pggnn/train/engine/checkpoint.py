@@ -35,7 +35,7 @@ class Checkpoint:
     weights: dict[str, Tensor]
     """The network's state dict."""
     state: dict[str, Any]
-    """Epoch, best value, schedule: whatever JSON holds."""
+    """Epoch, best value, schedule: values that JSON can hold."""
     optimizer: dict[str, Any] = field(default_factory=dict)
     """The optimizer's state dict."""
     average: dict[str, Tensor] = field(default_factory=dict)
@@ -205,7 +205,7 @@ def _describe(value: Any) -> str:
 
 
 def keep_as(path: Path, keep: Path) -> None:
-    """Lets a file be found under another name too, whatever becomes of the first."""
+    """Gives a file a second name, which stays when the first is removed."""
     with replacing(keep) as file:
         try:
             os.link(path, file)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LAST, PREVIOUS, BEST = (f"{name}.safetensors" for name in ("last", "previous", "best"))
 EVALUATION_BATCH = {"cpu": 4, "cuda": 32}
-"""Batches are so many times larger where nothing is learnt."""
+"""How many times larger batches are in evaluation."""
 MOST_KEPT = 2**22
 """Nodes and edges up to which the batches of validation and test are kept from epoch to epoch."""
 
@@ -44,7 +44,7 @@ class Diverged(ValueError):
 
 
 class Watch(Protocol):
-    """Who is told how training goes."""
+    """Callbacks of a training."""
 
     def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
         """After each batch of an epoch: the loss so far, still on its device, and over how many targets."""

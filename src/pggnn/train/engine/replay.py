@@ -22,7 +22,7 @@ from pggnn.train.engine.loop import Training, Watch
 from pggnn.train.engine.models import clip_gradients
 
 MOST_STEPS = 2**20
-"""Steps of sequences up to which a padded batch is worth it whatever it holds in vain; beyond, at most a half more."""
+"""Up to this many steps of sequences any padding is worth it; above, padding by at most a half."""
 MOST_DERIVED = 2**28
 """Bytes up to which what layers derive from plans is made ahead, for a whole epoch."""
 ROOM_FOR_TABLES = 8

@@ -77,7 +77,7 @@ class Task:
 
     def loss(self, scores: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
         """Sum of the loss over the targets that count; the mean over columns where there are several. That of a
-        committee is the sum over its networks, each of which then learns as if it were alone."""
+        committee is the sum over its networks, so each learns as if it were alone."""
         if scores.dim() == 3:
             return torch.stack([self.loss(one, targets, counts) for one in scores]).sum()
         name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name

@@ -53,7 +53,7 @@ class Worker:
         return ended if self._answers.empty() else self._answers.get()
 
     def close(self) -> None:
-        """Ends it, whatever it does."""
+        """Kills it."""
         self.process.terminate()
         self.process.wait()
         self._listener.join()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
 STOPPED, ORPHANED = 75, 76
-"""Exit codes of a training that stopped for want of time, and of one whose parent is no more."""
+"""Exit codes of a training that ran out of time, and of one whose parent has ended."""
 POLL = 0.3
 """Seconds between two looks at other processes."""
 
@@ -188,7 +188,7 @@ def make_storage(config: Config, graphs: Graphs, fabric: "Fabric") -> Storage:
 def train_side_by_side(
     todo: list[tuple[Config, Member]], jobs: int, resume: str | None, bars: Bars, until: float = math.inf
 ) -> None:
-    """Trainings of one or several runs, so many at once, each in a process that trains nothing else meanwhile.
+    """Trainings of one or several runs, several at once, each in a process of its own.
 
     One that fails does not stop the others; what it said is raised when they have ended. One that a GPU has no room for
     beside the others goes on when one of them has ended, and from then on fewer run at once.

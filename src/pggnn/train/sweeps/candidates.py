@@ -175,7 +175,7 @@ def write(ranked: list[Candidate], path: Path) -> None:
 
 
 def write_config(one: Candidate, search: Search, tried: int, command: str, path: Path) -> None:
-    """The config of the best of so many: what differs from the defaults, with the protocol that it is then run by."""
+    """The config of the best candidate: what differs from the defaults, and the protocol to run it by."""
     ours, usual = plain(search.config(one.name)), plain(Config(DataConfig("")))
     kept = {
         part: {key: value for key, value in ours[part].items() if value != usual[part][key]}

@@ -1,4 +1,4 @@
-"""Runs by row and column of a table: which of them are asked for, and what their folders are called."""
+"""Runs by row and column of a table: which of them to take, and what their folders are called."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ def slug(name: str) -> str:
 
 
 def choose(name: str, cells: Iterable[Key], only: Sequence[str]) -> list[Key]:
-    """Of a table's cells those in the rows and columns that are asked for.
+    """The cells of a table in the given rows and columns.
 
     Args:
         name: The table.

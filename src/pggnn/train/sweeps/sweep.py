@@ -50,7 +50,7 @@ def keep_published(configs: dict[Key, Config], given: Options) -> dict[Key, Conf
 def train_missing(
     name: str, configs: dict[Key, Config], jobs: int, console: Console, until: float = math.inf, tested: bool = True
 ) -> list[Training]:
-    """Trains what has not come to its end, and returns what still has not, which happens for want of time only.
+    """Trains what is not finished, and returns what is still not: where time ran out.
 
     Args:
         name: What the runs are called together.

@@ -85,7 +85,7 @@ def changes(config: Config, schema: Schema) -> dict[str, Options]:
     found = {
         GIVEN: (),
         "walks": ("--data.walks", "16") if config.data.walks == 0 else None,
-        "numbered afresh": ("--model.renumberings", "8") if model.renumberings == 0 else None,
+        "renumbered": ("--model.renumberings", "8") if model.renumberings == 0 else None,
         "structure": ("--model.structure", "1") if arranged and model.structure == 0 else None,
         "edge features": ("--model.edge_features", "true") if schema.edge_dim and not model.edge_features else None,
         "whole group" if single else "single ordering": orderings if arranged else None,
