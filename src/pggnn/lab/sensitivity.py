@@ -96,7 +96,7 @@ def relabelled(batch: Batch, flow: str = "source_to_target") -> tuple[Batch, Ten
 
 @torch.no_grad()
 def measure(scorer: Scorer, batch: Batch, task: Task, numberings: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Renumbers and relabels so many times; yields the kind of change and the figures of :class:`Row`."""
+    """Renumbers and relabels repeatedly; yields the kind of change and the figures of :class:`Row`."""
     torch.manual_seed(0)
     by_node, flow = task.schema.level == "node", task.schema.flow
     truth = task.targets(batch.y)
