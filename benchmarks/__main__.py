@@ -85,7 +85,7 @@ def run(
                         record.save(path, machine, figures)
                     figures.setdefault(part, {}).setdefault(case, {})[what] = value
                     print(record.line(part, case, what, value), flush=True)
-        except Exception:  # whatever it is, minutes on a GPU should not be lost to it
+        except Exception:  # no error of one part may lose minutes on a GPU
             traceback.print_exc()
             failed.append(part)
         if path is not None:

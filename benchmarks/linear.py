@@ -17,7 +17,7 @@ HIDDEN = 64
 SAMPLE = 2**14
 """Nodes from which the work of a node is estimated."""
 FULL = 10**6
-"""Steps from which on the GPU has enough to do at once, whatever the mix, and time should be proportional to work."""
+"""From this many steps on the GPU is busy for every mix of degrees, and time should be proportional to work."""
 Draw = Callable[[int, int], Tensor]
 """Draws the degrees of some nodes, up to a largest one."""
 
@@ -72,7 +72,7 @@ def tasks(conv: PGConv, plan: Plan) -> dict[str, Task]:
 
 
 def graph(draw: Draw, work: int) -> tuple[Plan, int]:
-    """About so many steps: nodes of drawn degrees, no hub above a tenth of the work, neighbours drawn uniformly."""
+    """A plan of about ``work`` steps: drawn degrees, no hub above a tenth of the work, neighbours drawn uniformly."""
     most, steps = max(2, math.isqrt(work // 10)), Reading().work
     nodes = max(2, int(1.2 * work / float(steps(draw(SAMPLE, most)).double().mean())))
     degree = draw(nodes, most)

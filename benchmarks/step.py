@@ -32,7 +32,7 @@ def step(graphs: int = 5000, changing: int = 32) -> Figures:
     yield case, "eager, ms", milliseconds(eager)
     yield case, "GIN, eager, ms", milliseconds(training_step(gin, gin, [(batches[0], batches[0].edge_index)]))
     played = training_step(model, Recorded(model), planned)
-    for _ in range(changing):  # the largest of them makes room for all
+    for _ in range(changing):  # the largest of them sets the size for all
         played()
     yield case, "by Recorded, over changing batches, ms", milliseconds(played)
     if ON_GPU:

@@ -68,7 +68,7 @@ class PlanSampler(BaseSampler):
         raise NotImplementedError("nodes are sampled from here, not edges")
 
     def _choose(self, nodes: Tensor, most: int) -> tuple[Tensor, Tensor]:
-        """Slots of at most so many neighbours of each node, in order, and the nodes they belong to."""
+        """Slots of at most ``most`` neighbours of each node, in order, and the nodes they belong to."""
         degree = self.plan.degree[nodes]
         owner = torch.arange(len(nodes)).repeat_interleave(degree)
         rank = torch.arange(len(owner)) - (degree.cumsum(0) - degree)[owner]

@@ -1,7 +1,7 @@
 """A training loop of one's own, in plain PyTorch and PyG: a ``PGGNN`` learns to count triangles.
 
-    python examples/own_loop.py            # on a GPU if there is one, its passes played from a recording
-    python examples/own_loop.py --plain    # without the recording, to see what it is worth
+    python examples/own_loop.py            # on a GPU if there is one, with CUDA graphs
+    python examples/own_loop.py --plain    # without them, to compare
 
 What :class:`pggnn.nn.Recorded` changes is one line, the call of the network.
 """

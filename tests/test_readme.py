@@ -17,6 +17,8 @@ from pggnn.cli import main, parser
 from pggnn.testing import DEGREES, random_graph
 
 ROOT = Path(__file__).parents[1]
+SETUP = {"make demo": "demo", "make test": "test", ". .venv/bin/activate": ".venv/ready"}
+"""Lines that make the environment in which this test runs, and their targets in the Makefile."""
 README, LAYER = ((ROOT / page).read_text() for page in ("README.md", "docs/layer.md"))
 SHOWN = "".join((ROOT / page).read_text() for page in ("README.md", "docs/layer.md", "docs/data.md", "docs/lab.md"))
 
@@ -27,12 +29,9 @@ def code(language, section, page=README):
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_code_runs():
-    (net,), (plan, recorded) = code("python", "Ten lines"), code("python", "For speed", LAYER)
+def test_code_of_the_layers_page_runs():
+    plan, recorded = code("python", "For speed", LAYER)
     x, edge_index, batch = torch.randn(len(DEGREES), 16), random_graph(), torch.zeros(len(DEGREES), dtype=torch.long)
-    names: dict = {}
-    exec(net, names)
-    assert names["Net"]()(x, edge_index, batch).shape == (1, 2)
     given = {"model": PGGNN(16, 8, 2), "x": x, "edge_index": edge_index, "batch": batch}
     names = {**given, "num_nodes": len(DEGREES), "num_graphs": 1}
     exec(plan, names)
@@ -42,9 +41,10 @@ def test_code_runs():
     assert all(weight.grad is not None for weight in names["model"].parameters())
 
 
-COMMANDS = re.findall(
-    r"^pggnn (?!train )(.+)$", "".join(re.findall(r"```sh\n(.*?)```", SHOWN, re.DOTALL)), re.MULTILINE
-)
+COMMANDS = [
+    *re.findall(r"^pggnn (?!train )(.+)$", "".join(re.findall(r"```sh\n(.*?)```", SHOWN, re.DOTALL)), re.MULTILINE),
+    *re.findall(r"`pggnn (\w+ [^`]+)`", README),
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -72,7 +72,7 @@ def test_the_layer_alone_needs_no_extras():
 
 PAGES = [
     "README.md", "results/README.md", "benchmarks/README.md", "docs/layer.md", "docs/data.md", "docs/training.md",
-    "docs/results.md",
+    "docs/results.md", "docs/structure.md", "docs/architecture.md",
 ]  # fmt: skip
 
 
@@ -106,26 +106,61 @@ def write_tu(graphs, folder):
         (folder / f"{folder.name}_{name}.txt").write_text("".join(f"{value}\n" for value in values))
 
 
-def test_own_graphs_in_two_minutes(tmp_path, monkeypatch, capsys):
+def shell(block):
+    """Runs a block of shell commands: ``pggnn`` here, the lines that make the environment not at all."""
+    for line in block.splitlines():
+        words = shlex.split(line, comments=True)
+        if shlex.join(words) in SETUP:
+            make = ["make", "--dry-run", SETUP[shlex.join(words)]]
+            assert subprocess.run(make, cwd=ROOT, capture_output=True).returncode == 0, line
+        else:
+            assert words[0] == "pggnn" and main(words[1:]) == 0, line
+
+
+def check_output(out):
+    """What the four commands about graphs of one's own print."""
+    assert "task           graph classification, 2 classes" in out
+    accuracy = float(re.search(r"accuracy ([\d.]+) %", out)[1])
+    assert accuracy >= 90
+    assert f"{accuracy / 100:.4f}" in out.split("macro F1")[1], "evaluate says the same"
+    assert "500 predictions" in out
+
+
+def test_all_code_runs_in_order_from_an_empty_folder(tmp_path, monkeypatch, capsys):
+    """As written, but for two things: all in one process, which saves a minute of imports, and the lines of SETUP."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PGGNN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    section = "Your own graphs in two minutes"
-    (make,), names = code("python", section), {}
-    exec(make, names)
-    write_tu(names["graphs"], tmp_path / "rings")
-    for commands in code("sh", section):
-        for line in commands.splitlines():
-            assert main(shlex.split(line)[1:]) == 0, line
-        out = capsys.readouterr().out
-        assert "task           graph classification, 2 classes" in out
-        accuracy = float(re.search(r"accuracy ([\d.]+) %", out)[1])
-        assert accuracy >= 90
-        assert f"{accuracy / 100:.4f}" in out.split("macro F1")[1], "evaluate says the same"
-        assert "500 predictions" in out
+    monkeypatch.delenv("PGGNN_DATA", raising=False)
+    blocks, names = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL), {}
+    assert {language for language, _ in blocks} == {"sh", "python"}
+    for language, block in blocks:
+        if language == "sh":
+            shell(block)
+        else:
+            names = {}  # each block imports what it needs
+            exec(block, names)
+        if "Net" in names:
+            batch = torch.zeros(len(DEGREES), dtype=torch.long)
+            assert names["Net"]()(torch.randn(len(DEGREES), 16), random_graph(), batch).shape == (1, 2)
+    check_output(capsys.readouterr().out)
+    truth = [int(graph.y) for graph in names["graphs"]]
     with open("predictions.csv") as file:
         answers = [int(row["prediction"]) for row in csv.DictReader(file)]
+    assert sum(one == other for one, other in zip(answers, truth, strict=True)) > 450
+
+    write_tu(names["graphs"], tmp_path / "rings")  # "can take the place of the file in all four"
+    changes = {
+        "mine.jsonl": "rings",
+        "runs/mine": "runs/rings",
+        "--model.hidden 32": "--model.name gin",
+        ".csv": ".jsonl",
+    }
+    (commands,) = code("sh", "Your own graphs in four commands")
+    for one, other in changes.items():
+        assert one in commands
+        commands = commands.replace(one, other)
+    shell(commands)
+    check_output(capsys.readouterr().out)
     others = [json.loads(line)["prediction"] for line in Path("predictions.jsonl").read_text().splitlines()]
-    truth = [int(graph.y) for graph in names["graphs"]]
-    for found in (answers, others):
-        assert sum(one == other for one, other in zip(found, truth, strict=True)) > 450
+    assert sum(one == other for one, other in zip(others, truth, strict=True)) > 450

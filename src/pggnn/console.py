@@ -181,5 +181,5 @@ def print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:
 
 
 def fill(text: str, indent: int = 0) -> str:
-    """The text in lines of 78 characters, of which all but the first are indented."""
+    """The text in lines of 78 characters, all but the first indented."""
     return textwrap.fill(text, 78, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)

@@ -45,7 +45,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Writes a text whole or not at all, in UTF-8 whatever the locale."""
+    """Writes a text whole or not at all, in UTF-8 in every locale."""
     with replacing(path) as file:
         file.write_text(text, encoding="utf-8")
 

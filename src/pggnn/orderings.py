@@ -128,14 +128,14 @@ class Reading:
         return (member + 1) * inner + ROOT if self.reads_root else member
 
     def told_pair(self, i: Any, t: Any, lag: int, n: Any) -> tuple[Any, Any, Any]:
-        """The two members of which step ``t`` of sequence ``i`` is told whether they are adjacent, and whether there
-        are such: the one it reads, and the one read ``lag`` steps earlier. The rule for structural bits, all of it:
+        """The two members that bit ``lag`` of step ``t`` of sequence ``i`` is about, and whether there are such: the
+        one the step reads, and the one read ``lag`` steps earlier. The whole rule for structural bits:
 
         - A sequence begins with nobody before it: bits that would reach back beyond its first member are 0.
-        - The closed frame's last step reads its first member again and is told of it like any other step.
-        - The merged frame's last step reads the reader. With the group ``pairs`` and odd n it is told what the closed
-          frame's last step would be: the n − 1 closing pairs are those that open arrangements leave out, so with w = 1
-          each ordered pair is told of exactly once. Otherwise they leave out none, and the last step is told nothing.
+        - The closed frame's last step reads its first member again and has bits like any other step.
+        - The merged frame's last step reads the reader. With the group ``pairs`` and odd n it has the bits of the
+          closed frame's last step: the n − 1 closing pairs are those that open arrangements leave out, so with w = 1
+          each ordered pair has exactly one bit. Otherwise they leave out none, and the last step's bits are 0.
         - A member is not compared with itself: where the ring closes, that ends its reach at ``lag`` = n − 1.
         """
         if self.frame not in TOLD:
@@ -161,7 +161,7 @@ Reduce = Literal["sum", "mean"]
 def read(orderings: Orderings, group: str = "pairs", frame: Frame = "merged", reduce: Reduce = "sum") -> Reading:
     """The :class:`Reading` that a layer's ``orderings`` and ``reduce`` stand for.
 
-    ``"random"`` reads like ``"single"``: it is the neighbours' numbering that is then drawn afresh (π-SGD).
+    ``"random"`` reads like ``"single"``: the layer then renumbers the neighbours at random each time (π-SGD).
     """
     if reduce not in ("sum", "mean"):
         raise ValueError(f'reduce must be "sum" or "mean", got {reduce!r}')

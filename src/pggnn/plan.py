@@ -114,7 +114,7 @@ class Plan:
         return found
 
     def repeated(self, times: int) -> "Plan":
-        """Each neighbourhood so many times, as those of other centres: node v's are of v, v + N, v + 2N …"""
+        """Each neighbourhood repeated, for more centres: node v's becomes that of v, v + N, v + 2N …"""
         copy = torch.arange(times, device=self.degree.device)
         nodes, edges = self.num_nodes, self.num_edges
         return replace(
@@ -209,7 +209,7 @@ class PaddedPlan(Plan):
 
 
 def profile_of(degrees: np.ndarray, nodes: np.ndarray) -> Tensor:
-    """:attr:`Plan.profile` of so many nodes of each of these degrees, which rise."""
+    """:attr:`Plan.profile` from the number of nodes of each degree; degrees ascend."""
     table = np.stack([degrees, nodes], axis=1)[::-1].astype(np.int64)
     return torch.from_numpy(np.ascontiguousarray(table[table[:, 1] > 0]))
 

@@ -9,7 +9,7 @@ from pggnn.plan import Plan
 
 
 class Messages(torch.nn.Module):
-    """A layer of PyG on the edges of a plan, whatever flow that was built with."""
+    """A layer of PyG on the edges of a plan, for either flow."""
 
     def __init__(self, conv: MessagePassing) -> None:
         super().__init__()

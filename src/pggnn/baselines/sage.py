@@ -23,7 +23,7 @@ class SampledLSTM(torch.nn.Module):
         \mathbf{x}^{\prime}_v = \mathbf{W} \left[\mathbf{x}_v \,\Vert\,
         \mathrm{LSTM}(\mathbf{x}_{u_1}, \ldots, \mathbf{x}_{u_k})\right] + \mathbf{b}
 
-    Each sequence ends with its own last neighbour, whatever the degrees of others in the batch; without neighbours the
+    Each sequence ends with its own last neighbour, also where others in the batch are longer; without neighbours the
     LSTM's part is zero. With ``replace`` neighbours are drawn with replacement, exactly ``sample`` of them.
     """
 

@@ -106,7 +106,7 @@ class Recording:
             return list(torch.autograd.grad(output, self._wanted, gradient, allow_unused=True))
 
     def play(self, x: Tensor, plan: Plan, batch: OptTensor, edge_attr: OptTensor, rows: int) -> Tensor:
-        """Answers for a batch, in so many rows."""
+        """The network's output for a batch, its first ``rows`` rows."""
         return cast(Tensor, _Played.apply(self, plan, batch, rows, x, edge_attr, *self.weights))
 
 

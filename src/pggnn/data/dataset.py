@@ -36,7 +36,7 @@ class GraphDataset(InMemoryDataset):
     splits: dict[str, Tensor]
     """Numbers of the graphs of each split that the set has: ``dataset[dataset.splits["train"]]``."""
     ids: list[Name] | None = None
-    """Names of all graphs of the file, whatever the split, where it has any."""
+    """Names of all graphs of the file, of every split, where it has any."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ nodes changes its outputs. Outcomes are kept in the folder --out as they come:
 the same command again goes on with the pairs that are missing.
 """
 STEP = 10
-"""``--quick`` takes every so manieth pair."""
+"""``--quick`` takes every tenth pair."""
 
 
 def add_command(commands: Any) -> None:
@@ -39,7 +39,7 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     network.add_argument(
         "--structure", type=int, default=2, metavar="W",
-        help="bits that PG-GNN is told at a step (default: %(default)s)",
+        help="structural bits of PG-GNN at each step (default: %(default)s)",
     )  # fmt: skip
     network.add_argument("--hidden", type=int, default=32, help="hidden channels (default: %(default)s)")
     network.add_argument("--layers", type=int, default=2, help="aggregations (default: %(default)s)")
@@ -51,7 +51,7 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     network.add_argument(
         "--numberings", type=int, default=32, metavar="M",
-        help="layers that read arrangements take the mean over so many random numberings of the neighbours: M times "
+        help="layers that read arrangements take the mean over M random numberings of the neighbours: M times "
         "the work, 1/M of the variance (default: %(default)s)",
     )  # fmt: skip
     network.add_argument(

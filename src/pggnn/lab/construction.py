@@ -31,7 +31,7 @@ def _blank(conv: PGConv) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class CountingConv(torch.nn.Module):
-    """Counts the triangles and the 4-cliques at each node exactly, whatever the numbering of its neighbours.
+    """Counts the triangles and the 4-cliques at each node exactly, in every numbering of its neighbours.
 
     While it reads v, u₁, …, uₙ, v the hidden state keeps the nodes seen so far and the edges between them. A new node
     closes an edge with each node it is adjacent to, and a triangle with each edge whose ends it is adjacent to; both

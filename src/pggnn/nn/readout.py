@@ -81,7 +81,7 @@ def check_graphs(batch: OptTensor, size: int | None) -> None:
     if size is None and high >= len(batch) + MOST_EMPTY:
         raise ValueError(
             f"batch has a node of graph {high}, but there are only {len(batch)} nodes; "
-            "give batch_size if so many graphs have none"
+            "give batch_size if the graphs in between have none"
         )
 
 

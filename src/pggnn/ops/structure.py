@@ -1,4 +1,4 @@
-"""Which neighbours are adjacent, as the steps of the sequences are told: a few bits for each step, packed in words.
+"""Which neighbours are adjacent: a few bits for each step of the sequences, packed in words.
 
 Bit ``lag − 1`` of a step says whether the neighbour that it reads is adjacent to the one read ``lag`` steps earlier
 (:meth:`pggnn.orderings.Reading.told_pair` has the whole rule). *Adjacent* is meant as the plan means it: the earlier

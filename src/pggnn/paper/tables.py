@@ -84,11 +84,11 @@ RENUMBERED_NOTE = (
     "step; its authors' code, and the other rows, number them as they come in the data, and so do answers here."
 )
 STRUCTURE_NOTE = (
-    "Structure: told which of the last two neighbours are adjacent to this one, as LRP is of its three; beyond the "
-    "paper, too."
+    "Structure: two bits say which of the last two neighbours are adjacent to this one, as LRP has for its three; "
+    "also beyond the paper."
 )
 FOLD_NOTE = "On COLLAB the whole group takes about 160 times the work of one ordering, so it is run on one fold."
-K_NOTE = "K = 4, 16: so many of the group."
+K_NOTE = "K = 4, 16: this many orderings of the group."
 MEAN_NOTE = "Mean: over the orderings, not their sum, which grows with the degree."
 TU_BEST_NOTE = (
     "Best: options that were chosen by validation (`pggnn reproduce search`), otherwise as the paper's; on IMDB-B "

@@ -12,7 +12,7 @@ from pggnn.train.runs.folder import MAY_CHANGE
 
 NAMES = {"group": "whole group", "single": "single ordering", "random": "a random one"}
 ORDER = {"group": 0, "single": 2, "random": 3}
-"""Before and after so many orderings of the group."""
+"""Their places in a list; K orderings of the group come between 0 and 2."""
 
 
 def compare_orderings(grid: Grid) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ class Run:
 
     @classmethod
     def read(cls, folder: str | Path) -> "Run":
-        """Reads a run's folder; whatever of it is not there yet, or any more, stays empty."""
+        """Reads a run's folder; what is missing there stays empty."""
         folder = Path(folder)
         if not is_run(folder):
             raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")

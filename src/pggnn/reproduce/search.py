@@ -25,7 +25,7 @@ BY_GRAPH = ("--model.norm", "graph")
 AVERAGED = ("--optim.average", "0.9")
 """Answers are those of a moving average of the weights."""
 COMMITTEE = ("--model.committee", "3")
-"""Three networks, each trained for itself, answer together."""
+"""Three networks, each trained for itself; their predictions are averaged."""
 K = ("--model.orderings", "16")
 LATE, LARGE = ("--optim.factor", "0.9"), ("--optim.batch_size", "64")
 DECAY, SLOWER = ("--optim.weight_decay", "0.1"), ("--optim.lr", "0.0005")

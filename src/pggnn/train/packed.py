@@ -4,7 +4,7 @@
 ``curves.parquet`` has a row for each epoch of each training, ``answers.parquet`` one for each answer that was kept.
 
 A packed run has the path that its folder would have: ``results/table2/gin/er_triangles`` is the run
-``gin/er_triangles`` of the files in ``results/table2``. Whatever reads the folder of a run reads it from there.
+``gin/er_triangles`` of the files in ``results/table2``. All that reads the folder of a run can read it from there.
 """
 
 import json

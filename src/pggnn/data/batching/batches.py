@@ -84,7 +84,7 @@ class Batches:
         return self._part(self.chosen()[batch])
 
     def chosen(self) -> list[Tensor]:
-        """Numbers of the graphs in each batch of the current epoch, whatever the shard."""
+        """Numbers of the graphs in each batch of the current epoch, of all shards."""
         if self._chosen is None or self._chosen[0] != self.epoch:
             self._chosen = self.epoch, self._choose()
         return self._chosen[1]

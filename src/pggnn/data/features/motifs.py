@@ -1,7 +1,7 @@
 """Exact counts of triangles, wedges and 4-cliques at each node, of many graphs at once or of one large graph.
 
 Rows of the adjacency matrix are kept as bits, so a common neighbourhood is an AND and its size a population count.
-Columns are taken in blocks: memory is bounded whatever the number of nodes.
+Columns are taken in blocks, so memory does not grow with the square of the nodes.
 """
 
 from collections.abc import Iterator

@@ -121,7 +121,7 @@ class Geometry:
         }  # fmt: skip
 
     def empty(self, rows: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
-        """Memory for rows of so many hidden vectors."""
+        """Memory for ``rows`` rows of ``width`` hidden vectors."""
         return torch.empty(rows, width * self.width, dtype=dtype or self.dtype, device=self.device)
 
 

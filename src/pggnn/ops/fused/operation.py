@@ -1,4 +1,4 @@
-"""The operation through the fused kernels: one launch per layer, whatever the mix of degrees."""
+"""The operation through the fused kernels: one launch per layer for any mix of degrees."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -25,7 +25,7 @@ from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
 WORTH_KEEPING = 16
-"""The part of all states, one in so many, that the forward pass keeps if no more fit the workspace."""
+"""The forward pass keeps 1/16 of all states if no more fit the workspace."""
 HELD = 32
 """Numbers that a thread reads at a time where gradients of gate rows are summed."""
 UNTOLD = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}

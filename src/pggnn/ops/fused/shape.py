@@ -64,7 +64,7 @@ def row_bytes(gates: Tensor, hidden: int) -> int:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def has_room(device: torch.device, row: int) -> bool:
-    """Whether the weights may stay in shared memory where a hidden state takes so many bytes; asks Triton's driver,
+    """Whether the weights may stay in shared memory where a hidden state takes ``row`` bytes; asks Triton's driver,
     which PyTorch's compilers cannot look into."""
     return shared_memory(device) >= ROOM * row
 

@@ -106,12 +106,12 @@ torch.utils._pytree.register_pytree_node(Tiles, _flatten, lambda tensors, extent
 
 
 def _rows(steps: Tensor, block: int) -> Tensor:
-    """Where the rows of each tile begin that has so many steps, and where the last one's end."""
+    """Where the rows of each tile begin, given its number of steps, and where the last one's end."""
     return torch.nn.functional.pad(((steps + 1) * block).cumsum(0), (1, 0))
 
 
 def _repeated(values: Tensor, times: Tensor, size: int) -> Tensor:
-    """Each value so many times, up to ``size`` values in all, the last one again where there are fewer."""
+    """Each value repeated ``times`` times, ``size`` values in all; the last one fills up the rest."""
     place = torch.arange(size, device=values.device)
     return values[torch.searchsorted(times.cumsum(0), place, right=True).clamp(max=max(values.size(0) - 1, 0))]
 
@@ -190,8 +190,8 @@ class Extent:
             if 2 * taken >= min(wave, left) > 0 and taken > 0:
                 yield self._chunk(tile, taken, most_rows - room, longest, None)
             else:
-                # Too few to keep the processors busy: more of them, so many steps at a time that the states between
-                # the slabs take no more memory than those of one.
+                # Too few to keep the processors busy: take more tiles, in slabs of steps. A slab is as long as memory
+                # allows: the states between slabs take no more than those of one slab.
                 taken = max(1, min(wave, left, most_rows // ((isqrt(longest) + 1) * self.block)))
                 slab = max(1, most_rows // (taken * self.block) - 1)
                 yield self._chunk(tile, taken, taken * (slab + 1) * self.block, longest, slab)
@@ -212,7 +212,7 @@ class Extent:
         return Chunk(tile, tiles, begin, end, first, last, rows, longest, slab)
 
     def _slots_before(self, sequence: int, more: int = 0) -> int:
-        """Slots of all nodes before that of ``sequence``, and of so many ``more`` nodes."""
+        """Slots of all nodes before that of ``sequence``, and of ``more`` nodes from there on."""
         group = bisect_right(self.ends, sequence)
         n, _, count, _ = self.groups[group]
         before = sequence - (self.ends[group - 1] if group else 0)

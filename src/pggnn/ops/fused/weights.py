@@ -41,7 +41,7 @@ class WeightGradient:
         self.begun[index] = True
 
     def finish(self, rows: int) -> list[Tensor]:
-        """The gradients, in the order of the weights; a program sees to so many ``rows``."""
+        """The gradients, in the order of the weights; each program takes ``rows`` rows."""
         geometry = self.geometry
         gradients: list[Tensor] = []
         for index, layer in enumerate(self.layers):

@@ -1,7 +1,7 @@
 """One step of an LSTM but for its matrix products, compiled by Numba for float32 on a CPU.
 
 A step's rows are shared among the threads that PyTorch has started: those of a second OpenMP runtime, such as Numba's
-own, would fight with them for the cores. Loops write one array each, of which LLVM then makes vectors.
+own, would fight with them for the cores. Loops write one array each, so that LLVM vectorises them.
 """
 
 import ctypes

@@ -31,7 +31,7 @@ class Carry(NamedTuple):
 
 
 def state_dtype(gates: Tensor, weights: Sequence[Tensor]) -> torch.dtype:
-    """States are kept in float32 at least, whatever autocast makes of the gate rows."""
+    """States are kept in float32 at least, also where autocast gives gate rows of less."""
     return torch.promote_types(torch.promote_types(gates.dtype, weights[0].dtype), torch.float)
 
 
@@ -143,7 +143,7 @@ class Packed:
     def run(self, layers: list[Unrolled], steps: range, rows: Tensor, bits: Tensor | None, begins: bool) -> None:
         """Runs all layers over some of their steps, the first of them their sequences' first if ``begins``.
 
-        ``rows`` are the gate rows that these steps read, ``bits`` what they are told, one step after the other.
+        ``rows`` are the gate rows that these steps read, ``bits`` their structural bits, one step after the other.
         """
         sizes = layers[0].sizes[steps.start : steps.stop]
         step_bits = None if bits is None else bits.split(sizes)

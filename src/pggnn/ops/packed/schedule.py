@@ -12,7 +12,7 @@ from pggnn.ops.structure import read_bits
 from pggnn.orderings import ROOT, Reading
 
 MOST_SEQUENCES = 4096
-"""Sequences per block: so many that the cost of starting an operation does not count."""
+"""Sequences per block: enough to make the cost of starting an operation negligible."""
 FEWEST_SEQUENCES = 512
 """Rather than reading fewer sequences at a time, long ones are cut into slabs of steps."""
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from pggnn.ops.packed.memory import POOL
 
 FLUSH_EVERY = 8
-"""After so many steps backwards, gradients that have vanished are set to zero."""
+"""Steps of the backward pass between two calls of :func:`flush`."""
 VANISHED = 1e-30
 """Gradients no larger than this have vanished."""
 
@@ -168,7 +168,7 @@ def is_flushed(t: int, begins: bool) -> bool:
 
 
 def flush(*gradients: Tensor) -> None:
-    """Sets to zero what has vanished: on long sequences it would sink to denormal numbers, slow beyond all bearing."""
+    """Sets vanished gradients to zero: on long sequences they become denormal numbers, which are very slow."""
     for gradient in gradients:
         if gradient.dtype == torch.float:
             torch.nn.functional.hardshrink(gradient, VANISHED, out=gradient)

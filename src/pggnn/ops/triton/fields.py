@@ -1,7 +1,7 @@
 """The fused kernels for an LSTM of more than 64 channels, field by field: one layer forward, and one backward.
 
 They do what those of :mod:`pggnn.ops.triton.recurrence` do, with the same arguments. There a step's gates fill the
-registers; here those of one field do not, and what a step reads is asked for ahead, where registers are free for it.
+registers; here those of one field do not, and what a step reads is loaded ahead, once registers are free for it.
 What is multiplied at a step is carried over from the step before in the operands' type: Triton then lets the matrix
 units read it from shared memory, instead of spreading it over registers first.
 """
@@ -17,7 +17,7 @@ from pggnn.ops.triton.recurrence import VARYING, row_read
 
 @triton.jit
 def fetch(pointer, size):
-    """Has so many bytes brought into the cache, for which one thread asks; needs compute capability 9."""
+    """Prefetches ``size`` bytes into the cache, by one thread; needs compute capability 9."""
     tl.inline_asm_elementwise(
         """{
         .reg .pred first;

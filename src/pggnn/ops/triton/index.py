@@ -10,13 +10,13 @@ import triton.language as tl
 
 @triton.jit
 def left(n, taken):
-    """Members to choose from when so many are taken, 1 where there are none."""
+    """Members left to choose from when some are taken, at least 1."""
     return tl.maximum(n - taken, 1)
 
 
 @triton.jit
 def order(n, GROUP: tl.constexpr):
-    """How many orders there are, see :attr:`pggnn.groups.Group.order`; a number is a choice of so many members."""
+    """How many orders there are, see :attr:`pggnn.groups.Group.order`; a number k stands for all choices of k."""
     if GROUP == "pairs":
         return tl.where(n < 2, 1, n - (n & 1))
     elif GROUP == "dihedral":
@@ -55,7 +55,7 @@ def turned(k, t, n):
 
 @triton.jit
 def digit(k, n, STEP: tl.constexpr, SIZE: tl.constexpr, BASE: tl.constexpr):
-    """Digit ``STEP`` of choice ``k`` of ``SIZE`` out of n members, of which ``BASE`` are taken before."""
+    """Digit ``STEP`` of choice ``k`` of ``SIZE`` out of n members, ``BASE`` being taken before."""
     for taken in tl.static_range(0, SIZE - 1 - STEP):
         k = k // left(n, BASE + SIZE - 1 - taken)
     if STEP + BASE > 0:

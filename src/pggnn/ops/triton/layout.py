@@ -13,7 +13,7 @@ def fragment(
 
     Columns lie in memory so that what a thread holds of a row comes in pieces of ``E``, and what the lanes of a row
     hold is contiguous (:func:`column_at`): matrices then move between memory and the matrix units
-    in wide accesses, without passing through shared memory. Where the matrix is the first of so many ``FIELDS`` of a
+    in wide accesses, without passing through shared memory. Where the matrix is the first of ``FIELDS`` parts of a
     larger one, the others follow it at distances of ``W / WN``.
     """
     lane_column = tl.arange(0, 4)[:, None, None, None, None, None, None]

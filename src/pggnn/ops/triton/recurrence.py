@@ -29,7 +29,7 @@ VARYING = ["first_sequence", "t_begin", "root"]
 def row_read(
     table_rows, root, node, start, i, t, n, steps, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr
 ):
-    """The gate row that each sequence reads at step ``t``; beyond its end any that there is."""
+    """The gate row that each sequence reads at step ``t``; after its end, an arbitrary valid one."""
     neighbor = slot_read(i, t, n, GROUP, FRAME, LIMIT)
     at_neighbor = (t < steps) & (neighbor >= 0)
     row = tl.load(table_rows + start + neighbor, mask=at_neighbor, other=0)
@@ -204,7 +204,7 @@ def backward_layer(
         v = tl.load(weight_ih + col[:, None] * HP + k[None, :], mask=read[:, None], other=0)
     if TOP:
         first_end = tl.min(tl.where(valid, steps, 2147483647))
-    # What a step reads is asked for during the step before, once registers are free for it.
+    # What a step reads is loaded during the step before, once registers are free for it.
     if FIELDS > 1 and AHEAD:
         fields = tl.load(acts - some * B * W + wide_spread)
     if CELL == "lstm":

@@ -42,7 +42,7 @@ def structure_gradient(
     W: tl.constexpr, B: tl.constexpr, BU: tl.constexpr, LAGS: tl.constexpr, STRIDE: tl.constexpr,
     GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr, ADDS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Adds the gate gradients of the steps that are told a bit, for each bit, over a share of the tiles.
+    """For each bit, adds the gate gradients of the steps that have it set, over a share of the tiles.
 
     Program (columns, share); ``d_rows`` is ``[share, LAGS, W]``.
     """

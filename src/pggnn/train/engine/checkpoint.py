@@ -35,7 +35,7 @@ class Checkpoint:
     weights: dict[str, Tensor]
     """The network's state dict."""
     state: dict[str, Any]
-    """Epoch, best value, schedule: whatever JSON holds."""
+    """Epoch, best value, schedule: values that JSON can hold."""
     optimizer: dict[str, Any] = field(default_factory=dict)
     """The optimizer's state dict."""
     average: dict[str, Tensor] = field(default_factory=dict)

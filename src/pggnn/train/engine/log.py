@@ -29,7 +29,7 @@ class Log:
 
     Args:
         folder: Where they are kept.
-        epoch: Records of later epochs are dropped first: a run that goes on writes them anew.
+        epoch: Records of later epochs are dropped first: a run that is resumed writes them again.
         tensorboard: Whether to write for TensorBoard too.
     """
 
@@ -75,7 +75,7 @@ def read(folder: Path) -> list[Record]:
 
 
 def _parse(line: bytes, path: Path, number: int) -> Record:
-    """The record of a line. Good ones, of which there may be a million, are known at a glance."""
+    """The record of a line. There may be a million good ones, so these are recognised fast."""
     try:
         record: Record = json.loads(line)
         figures = record["lr"], record["loss"], record["seconds"], record.get("val", 0.0), record.get("test", 0.0)

@@ -24,7 +24,7 @@ STARTS = {"torch": torch_init, "accumulate": accumulate_init}
 
 
 class Committee(torch.nn.Module):
-    """Several networks that are asked the same; called as each of them."""
+    """Several networks with the same input; called like one of them."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ def count_weights(config: ModelConfig, schema: Schema) -> int:
 
 
 def build_network(config: ModelConfig, schema: Schema) -> Network:
-    """One network as the config describes it, whatever the committee."""
+    """One network as the config describes it, without the committee."""
     if config.edge_features and not schema.edge_dim:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
     model = MODELS[config.name]

@@ -122,7 +122,7 @@ def check_same(config: Config, graphs: Graphs) -> None:
     if known is not None and known != (now := describe_graphs(config, graphs)):
         raise ValueError(
             f"{config.data.name} has other graphs than those that {config.folder} was trained on, {known['graphs']} "
-            f"then and {now['graphs']} now: bring the old ones back, or train anew in another folder (--run.out)"
+            f"then and {now['graphs']} now: bring the old ones back, or train in another folder (--run.out)"
         )
 
 

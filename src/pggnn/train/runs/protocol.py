@@ -200,6 +200,6 @@ def best_common_epoch(curves: list[dict[int, float]]) -> tuple[int, list[float]]
     """
     common = sorted(set.intersection(*map(set, curves)))
     if not common:
-        raise ValueError("the logs of these trainings have no epoch in common: train them anew")
+        raise ValueError("the logs of these trainings have no epoch in common: train them again")
     best = max(common, key=lambda epoch: statistics.fmean(one[epoch] for one in curves))
     return best, [one[best] for one in curves]
