@@ -86,7 +86,7 @@ OTHER_NAMES = {
 """Names that people try, and ours."""
 
 
-class Column(NamedTuple):
+class KeyColumn(NamedTuple):
     """The checked values of a key, one entry after the other; ``width`` is None where an entry is a single value."""
 
     values: Any
@@ -216,12 +216,12 @@ def _check(name: str, value: Any, lengths: dict[str, int]) -> Any:
         if not good or (allowed.in_range and not allowed.in_range(flat, lengths["node"])):
             raise Problem(_first_problem(name, entries, allowed, lengths["node"]))
     if dtype:
-        return Column(np.array(flat, dtype), width)
+        return KeyColumn(np.array(flat, dtype), width)
     if not each and rows is False:
         return value
     if flat and isinstance(flat[0], str):
         flat = list(map(sys.intern, flat))  # a file has few texts, each many times
-    return Column(flat, width)
+    return KeyColumn(flat, width)
 
 
 def _first_problem(name: str, entries: list[Any], allowed: Values, nodes: int) -> str:
