@@ -3,7 +3,7 @@
     python examples/own_loop.py            # on a GPU if there is one, with CUDA graphs
     python examples/own_loop.py --plain    # without them, to compare
 
-What :class:`pggnn.nn.Recorded` changes is one line, the call of the network.
+What :class:`pggnn.capture.Recorded` changes is one line, the call of the network.
 """
 
 import argparse
