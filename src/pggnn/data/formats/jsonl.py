@@ -36,8 +36,8 @@ from pggnn.data.dataset import GraphDataset, Transform
 from pggnn.data.formats.validation import (
     MOST_NODES,
     SPLITS,
-    Column,
     GraphLine,
+    KeyColumn,
     Problem,
     check_graph,
     describe,
@@ -149,14 +149,14 @@ def _kinds(line: GraphLine) -> dict[str, str]:
     return kinds | {key: "one" if key in line else "none" for key in ("id", "split")}
 
 
-def _columns_of(schema: Schema) -> dict[str, Column]:
+def _columns_of(schema: Schema) -> dict[str, KeyColumn]:
     """Columns of the kinds that graphs of this schema have."""
-    target, none = Column(schema.classes or [0], schema.width), Column(())
+    target, none = KeyColumn(schema.classes or [0], schema.width), KeyColumn(())
     return {
-        "x": Column([0], schema.features) if schema.features else none,
-        "node_labels": Column(schema.node_labels),
-        "edge_attr": Column([0], schema.edge_features) if schema.edge_features else none,
-        "edge_labels": Column(schema.edge_labels),
+        "x": KeyColumn([0], schema.features) if schema.features else none,
+        "node_labels": KeyColumn(schema.node_labels),
+        "edge_attr": KeyColumn([0], schema.edge_features) if schema.edge_features else none,
+        "edge_labels": KeyColumn(schema.edge_labels),
         "y": target if schema.level == "graph" else none,
         "node_y": target if schema.level == "node" else none,
     }
