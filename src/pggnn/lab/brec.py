@@ -23,7 +23,7 @@ nodes changes its outputs. Outcomes are kept in the folder --out as they come:
 the same command again goes on with the pairs that are missing.
 """
 STEP = 10
-"""``--quick`` takes every so manieth pair."""
+"""``--quick`` takes every tenth pair."""
 
 
 def add_command(commands: Any) -> None:
@@ -39,7 +39,7 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     network.add_argument(
         "--structure", type=int, default=2, metavar="W",
-        help="bits that PG-GNN is told at a step (default: %(default)s)",
+        help="structural bits that PG-GNN reads at a step (default: %(default)s)",
     )  # fmt: skip
     network.add_argument("--hidden", type=int, default=32, help="hidden channels (default: %(default)s)")
     network.add_argument("--layers", type=int, default=2, help="aggregations (default: %(default)s)")
@@ -47,11 +47,11 @@ def add_command(commands: Any) -> None:
     network.add_argument("--cell", choices=("lstm", "gru", "srn"), default="lstm", help="(default: %(default)s)")
     network.add_argument(
         "--init", choices=("tally", "torch", "glorot"), default="tally",
-        help="how the weights start: tally makes the RNN sum up what it is told (default: %(default)s)",
+        help="how the weights start: tally makes the RNN sum up its inputs (default: %(default)s)",
     )  # fmt: skip
     network.add_argument(
         "--numberings", type=int, default=32, metavar="M",
-        help="layers that read arrangements take the mean over so many random numberings of the neighbours: M times "
+        help="layers that read arrangements take the mean over M random numberings of the neighbours: M times "
         "the work, 1/M of the variance (default: %(default)s)",
     )  # fmt: skip
     network.add_argument(
@@ -129,7 +129,7 @@ def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool
 
 
 def summarise(outcomes: Sequence["PairResult"]) -> list[list[str]]:
-    """The rows of a table of the families: pairs told apart, of how many, and failures of the reliability check."""
+    """A table row for each family: pairs told apart, all pairs, and failures of the reliability check."""
     from pggnn.data.sets.brec import FAMILIES
 
     rows = [["family", "apart", "of", "unreliable", "seconds"]]

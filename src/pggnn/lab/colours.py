@@ -1,6 +1,6 @@
 """Colours that are refined until two graphs part, or until nothing changes any more.
 
-A colour is a 64-bit hash, numbered anew in each round. Multisets are hashed by their sum, tuples in their order; that
+A colour is a 64-bit hash, numbered again in each round. Multisets are hashed by their sum, tuples in their order; that
 two of a million different ones collide has probability 3·10⁻⁸. A collision can only hide a difference.
 """
 

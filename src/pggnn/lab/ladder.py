@@ -109,7 +109,7 @@ def _see_forms(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> St
 
 
 def _subsets(adjacency: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each node with each set of so many of its neighbours: ``[S]`` and ``[size, S]``."""
+    """Each node with each set of ``size`` of its neighbours: ``[S]`` and ``[size, S]``."""
     sets = [(v, *some) for v, row in enumerate(adjacency) for some in combinations(row.nonzero()[0].tolist(), size)]
     listed = np.array(sets, np.int64).reshape(-1, size + 1).T
     return listed[0], listed[1:]

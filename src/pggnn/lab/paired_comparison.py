@@ -73,7 +73,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class PairResult:
-    """What was found out about a pair."""
+    """The result for one pair."""
 
     pair: int
     family: str
@@ -154,7 +154,7 @@ def settle(network: Network, batches: Iterable[Part]) -> None:
 
 
 def fresh_network(protocol: Protocol, steps: int = 1) -> Network:
-    """What is trained on a pair whose batches have so many steps in one numbering."""
+    """The network to train on a pair; ``steps`` are those of its largest batch in one numbering."""
     numberings = max(1, min(protocol.model.numberings, protocol.most_steps // steps))
     model = replace(protocol.model, numberings=numberings)
     return build_network(model, Schema("graph", "regression", protocol.outputs, 1))
@@ -209,7 +209,7 @@ class Results:
         return {outcome.pair: outcome for outcome in done}
 
     def run(self, pairs: Iterable[int], root: Path | None, device: str, jobs: int) -> None:
-        """Compares the pairs that are not done, ``jobs`` at a time, and keeps each outcome as it comes."""
+        """Compares the pairs that are not done, ``jobs`` at a time, and writes each result as soon as it is there."""
         done = self.read()
         left = [pair for pair in pairs if pair not in done]
         if left and device.startswith("cuda") and not torch.cuda.is_available():

@@ -1,7 +1,7 @@
 """How many random orders it takes until every pair of n neighbours has stood side by side (Appendix, Figure 9).
 
 π-SGD draws a random permutation at each step. The paper approximates its covering time with the k-coupon collector's
-problem, of which it gives the closed form; the permutation group needs ⌊n/2⌋ arrangements, or |𝔊| for ordered pairs.
+problem and gives its closed form. The permutation group needs ⌊n/2⌋ arrangements, or |𝔊| for ordered pairs.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import numpy as np
 from pggnn.groups import order
 
 CERTAIN = 60
-"""While so many coupons are missing on average, some are: the probability of the contrary is below e⁻⁶⁰."""
+"""While at least 60 coupons are missing on average, the probability that none is missing is below e⁻⁶⁰."""
 
 
 @dataclass(frozen=True)

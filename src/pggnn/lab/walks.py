@@ -90,7 +90,7 @@ def walk(net: EgoNet, length: int, walks: int = 100, seed: int = 0) -> Iterator[
 
 
 def estimate(net: EgoNet, samples: Sequence[int], walks: int = 100, seed: int = 0, rooted: bool = True) -> np.ndarray:
-    """``[len(samples), walks]`` estimates of τ₀ after so many nodes of each walk, which begins in equilibrium.
+    """``[len(samples), walks]`` estimates of τ₀ after the given numbers of nodes. Walks begin in equilibrium.
 
     z₀ = (n′ / 6) · Y₁ / Y₂ with n′ nodes, and d₀ less where there is an artificial one: Y₁ is the mean of a · d over
     consecutive triples, where a says that its ends are adjacent and d is the degree of its middle; Y₂ that of 1 / d.

@@ -107,7 +107,7 @@ def arrange(found: Sequence[Run]) -> Grid:
 
 
 def _known(row: str, table: str) -> str:
-    """The row of that table that a row here is, or of which it is another version; else empty."""
+    """The table's own row that a row here is, or is a version of; else empty."""
     found = [known for known in TABLES[table].rows if f"{row}, ".startswith(f"{known}, ")] if table else []
     return max(found, key=len, default="")
 

@@ -56,7 +56,7 @@ class Predictions:
             or found["predicted"].ndim != 1 + (found["predicted"].dtype.kind in "bf")
             or int(arrays.get("total", len(found["true"]))) < len(found["true"])
         ):
-            raise ValueError(f"{path} does not hold predictions: delete it, and it is made anew")
+            raise ValueError(f"{path} does not hold predictions: delete it and run the command again")
         total = int(arrays.get("total", len(arrays["true"])))
         epochs, trainings = (tuple(arrays[key].tolist()) if key in arrays else () for key in ("epochs", "trainings"))
         return cls(str(arrays["kind"]), epochs, arrays["predicted"], arrays["true"], total, trainings)

@@ -56,7 +56,7 @@ def _draw_board(axes: Any, adjacency: np.ndarray, colour: Colours) -> None:
 
 
 def _draw_torus(axes: Any, adjacency: np.ndarray, colour: Colours) -> None:
-    """A triangular lattice of which opposite sides are glued: edges across a side are drawn as two dotted ends."""
+    """A triangular lattice with opposite sides glued: edges across a side are drawn as two dotted ends."""
 
     def at(row: float, column: float) -> np.ndarray:
         return np.array([column - row / 2, -row * 3**0.5 / 2])
