@@ -127,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; errors that a user can mend are one line on standard error."""
+    """Runs a command; errors that a user can correct are one line on standard error."""
     with terminable() as terminated:
         code = run(sys.argv[1:] if argv is None else argv)
     return TERMINATED if code == INTERRUPTED and terminated else code
@@ -148,7 +148,7 @@ def run(argv: Sequence[str]) -> int:
             args.options = options
             args.function(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, as in ``pggnn … | head``, has seen enough
+    except BrokenPipeError:  # the reader, as in ``pggnn … | head``, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # takes what is flushed on leaving
         return 141
     except (ValueError, OSError) as error:

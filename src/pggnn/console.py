@@ -26,8 +26,8 @@ FULL = (
     "CUDA out of memory", "CUDA error: out of memory", "[CUDA]: out of memory", "STATUS_ALLOC_FAILED",
     "device(s) is/are busy or unavailable",
 )  # fmt: skip
-"""What is said where a GPU has too little memory, be it for tensors, the process itself, Triton's kernels or cuBLAS, or
-its server (MPS) no place for one more."""
+"""Error messages of a GPU that has too little memory for tensors, the process, Triton's kernels or cuBLAS, or
+whose server (MPS) takes no further process."""
 
 
 _CONTROL = re.compile("[\0-\t\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -51,7 +51,7 @@ def tell(console: "Console", text: str) -> None:
 
 
 class Incomplete(Exception):
-    """All that was asked for has been done, but not all of it is good: exit code 1."""
+    """The command has finished, but not all results are good: exit code 1."""
 
 
 RAM_FULL = "DefaultCPUAllocator: "
@@ -124,7 +124,7 @@ def terminable() -> Iterator[list[int]]:
     here = os.getpid()
 
     def interrupt(number: int, _: object) -> None:
-        if os.getpid() != here:  # a process that was forked from this one ends as ever
+        if os.getpid() != here:  # a process that was forked from this one ends as by default
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         received.append(number)
@@ -153,7 +153,7 @@ def goes_on() -> Iterator[None]:
 
 
 def add_only(sub: argparse.ArgumentParser, said: str = ROWS_AND_COLUMNS) -> None:
-    """Which parts of a table."""
+    """The rows and columns of a table."""
     sub.add_argument("--only", nargs="+", action="extend", default=[], metavar="NAME", help=said)
 
 
@@ -165,7 +165,7 @@ def add_data_root(sub: argparse.ArgumentParser | argparse._ArgumentGroup) -> Non
 
 
 def add_out(sub: argparse.ArgumentParser, default: str) -> None:
-    """Where to."""
+    """The folder of the results."""
     sub.add_argument("--out", type=Path, default=Path(default), metavar="DIR", help="folder (default: %(default)s)")
 
 

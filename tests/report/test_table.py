@@ -111,7 +111,7 @@ def test_is_the_whole_group_worth_it(table):
     grid = arrange([Run.read(folder) for folder in find_runs(table)])
     first, _ = compare_orderings(grid)
     assert [row["orderings"] for row in first["rows"]] == ["whole group", "4 of the group", "single ordering"]
-    assert first["said"] == "The whole group is as good as a single ordering, which is within their deviations; " \
+    assert first["summary"] == "The whole group is as good as a single ordering, which is within their deviations; " \
         "an epoch takes as long." and not first["apart"]  # fmt: skip
     shutil.copytree(table / "pg-gnn-group" / "er_triangles", table / "pg-gnn-best" / "er_triangles")
     assert len(compare_orderings(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 3, (
@@ -122,7 +122,7 @@ def test_is_the_whole_group_worth_it(table):
     environment.write_text(json.dumps(json.loads(environment.read_text()) | {"gpu": "another one"}))
     first, _ = compare_orderings(arrange([Run.read(folder) for folder in find_runs(table)]))
     assert first["apart"] and not first["chart"] and {row["ratio"] for row in first["rows"]} == {"—"}
-    assert first["said"].endswith("within their deviations."), "times that cannot be compared are not"
+    assert first["summary"].endswith("within their deviations."), "times that cannot be compared are not"
     config = table / "pg-gnn-group" / "er_triangles" / "config.yaml"
     config.write_text(config.read_text().replace("hidden: 4", "hidden: 5"))
     assert len(compare_orderings(arrange([Run.read(folder) for folder in find_runs(table)]))[0]["rows"]) == 2, (

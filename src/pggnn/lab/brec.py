@@ -129,7 +129,7 @@ def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool
 
 
 def summarise(outcomes: Sequence["PairResult"]) -> list[list[str]]:
-    """The rows of a table of the families: pairs told apart, of how many, and failures of the reliability check."""
+    """A table row for each family: pairs told apart, all pairs, and failures of the reliability check."""
     from pggnn.data.sets.brec import FAMILIES
 
     rows = [["family", "apart", "of", "unreliable", "seconds"]]

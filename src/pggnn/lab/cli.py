@@ -108,8 +108,8 @@ def ladder(args: argparse.Namespace) -> None:
     tests = {rung: partial(climb, rung=rung) for rung in LADDER} | {"2-FWL, to compare": partial(k_fwl, k=2)}
     for name, test in tests.items():
         apart = [test(a, b).apart for a, b in pairs]
-        told = [sum(a for a, f in zip(apart, family, strict=True) if f == g) for g in range(len(FAMILIES))]
-        rows.append((name, *map(str, told), str(sum(told))))
+        counts = [sum(a for a, f in zip(apart, family, strict=True) if f == g) for g in range(len(FAMILIES))]
+        rows.append((name, *map(str, counts), str(sum(counts))))
     print_table(rows, right=set(range(1, len(FAMILIES) + 2)))
 
 

@@ -75,7 +75,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class PairResult:
-    """What was found out about a pair."""
+    """The result for one pair."""
 
     pair: int
     family: str
@@ -218,7 +218,7 @@ class Results:
         return {outcome.pair: outcome for outcome in done}
 
     def run(self, pairs: Iterable[int], root: Path | None, device: str, jobs: int) -> None:
-        """Compares the pairs that are not done, ``jobs`` at a time, and keeps each outcome as it comes."""
+        """Compares the pairs that are not done, ``jobs`` at a time, and writes each result as soon as it is there."""
         done = self.read()
         left = [pair for pair in pairs if pair not in done]
         if left and device.startswith("cuda") and not torch.cuda.is_available():

@@ -83,7 +83,7 @@ def relabelled(batch: Batch, flow: str = "source_to_target") -> tuple[Batch, Ten
 
 @torch.no_grad()
 def measure(scorer: Scorer, batch: Batch, task: Task, numberings: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Renumbers and relabels so many times; yields the kind of change and the figures of :class:`Sensitivity`."""
+    """Renumbers and relabels ``numberings`` times; yields the change and the figures of :class:`Sensitivity`."""
     torch.manual_seed(0)
     by_node, flow = task.schema.level == "node", task.schema.flow
     truth = task.targets(batch.y)

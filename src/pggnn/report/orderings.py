@@ -1,4 +1,4 @@
-"""Is the whole group worth it? PG-GNN's runs that differ in nothing but their orderings, beside each other."""
+"""What the whole group costs and gains: PG-GNN's runs that differ only in their orderings."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def _comparison(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
     return {
         "heading": column.label + (", nested" if runs[0][1].config.protocol.kind == "nested" else ""),
         "unit": column.unit, "rows": rows, "chart": "" if apart else draw_costs(points, column.unit),
-        "said": _say(column, {run.orderings: run for _, run in runs}, digits, apart), "apart": apart,
+        "summary": _summarise(column, {run.orderings: run for _, run in runs}, digits, apart), "apart": apart,
         "machines": " and ".join(dict.fromkeys(f"{run.hardware} ({row})" for row, run in runs)),
         "better": "Lower is better" if column.lower_is_better else "Higher is better",
     }  # fmt: skip
@@ -70,7 +70,7 @@ def _many(run: Run) -> int:
     return run.config.model.orderings if isinstance(run.config.model.orderings, int) else 0
 
 
-def _say(column: Column, runs: dict[str, Run], digits: int, apart: bool) -> str:
+def _summarise(column: Column, runs: dict[str, Run], digits: int, apart: bool) -> str:
     """Group against single, in a sentence."""
     if not {"group", "single"} <= runs.keys():
         return ""

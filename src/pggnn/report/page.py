@@ -128,7 +128,7 @@ def show_answers(run: Run, answers: Predictions, limits: tuple[float, float] | N
                   for i in columns]  # fmt: skip
         return {
             "charts": charts,
-            "said": f"{len(true):,} {f'of {answers.total:,} ' * (answers.total > len(true))}answers, "
+            "summary": f"{len(true):,} {f'of {answers.total:,} ' * (answers.total > len(true))}answers, "
             f"mean absolute error {_number(error, run)}.",
             "note": note,
         }
@@ -138,18 +138,18 @@ def show_answers(run: Run, answers: Predictions, limits: tuple[float, float] | N
     counts = np.zeros((len(names), len(names)), int)
     np.add.at(counts, (true.ravel().astype(int), predicted.ravel().astype(int)), 1)
     every = answers.total * (true.shape[1] if true.ndim > 1 else 1)
-    said = f"{every:,} answers, {100 * counts.trace() / max(1, every):.1f} % of them right."
+    summary = f"{every:,} answers, {100 * counts.trace() / max(1, every):.1f} % of them right."
     if lost := every - counts.sum():
-        said += f" {lost:,} are not finite, and not shown."
+        summary += f" {lost:,} are not finite, and not shown."
     if len(names) > MOST_CLASSES:
         wrong = counts - np.diag(np.diag(counts))
         first = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CLASSES]
         pairs = [(names[i], names[j], wrong[i, j]) for i, j in zip(*np.unravel_index(first, wrong.shape), strict=True)]
-        return {"pairs": [pair for pair in pairs if pair[2]], "said": said, "note": note}
+        return {"pairs": [pair for pair in pairs if pair[2]], "summary": summary, "note": note}
     shares = counts / counts.sum(1, keepdims=True).clip(1)
     rows = [(name, list(zip(row, share, strict=True))) for name, row, share in
             zip(names, counts.tolist(), shares.tolist(), strict=True)]  # fmt: skip
-    return {"names": names, "rows": rows, "said": said, "note": note}
+    return {"names": names, "rows": rows, "summary": summary, "note": note}
 
 
 def _number(value: float, run: Run) -> str:

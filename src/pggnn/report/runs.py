@@ -27,11 +27,11 @@ from pggnn.train.runs.protocol import RunSummary, Trial
 
 @dataclass(frozen=True)
 class Run:
-    """What a run's folder tells, or what was packed of it."""
+    """The contents of a run's folder, or of a packed run."""
 
     folder: Path
     name: str
-    """How the page calls it."""
+    """Its name on the page."""
     config: Config
     schema: Schema | None
     machine: dict[str, Any]
@@ -57,7 +57,7 @@ class Run:
 
     @property
     def data(self) -> str:
-        """The data set's name in the catalogue, or the path of one's own graphs."""
+        """The data set's name in the catalogue, or the path of the user's graphs."""
         try:
             return lookup(self.config.data.name)[0]
         except ValueError:

@@ -29,7 +29,7 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         commands, "search", search_options, SUMMARIES["search"] + ".",
         "  pggnn reproduce search --only zinc\n  pggnn reproduce search --only proteins --protocol.only [0,1,2]\n"
         "  pggnn reproduce search --minutes 9 --jobs 20    # and again, until it is done\n\n"
-        "Test figures have no say. The best candidate of each data set is written as a\n"
+        "Test figures are not used. The best candidate of each data set is written as a\n"
         "config; put into configs/best/, it adds a row to Tables 2 to 4. Options of pggnn\n"
         "train may follow, for all runs.",
     )  # fmt: skip
