@@ -252,6 +252,12 @@ def test_all_problems_are_collected_up_to_twenty(write):
     assert len(str(caught.value).splitlines()) == 21
 
 
+def test_keys_of_edges_are_not_counted_where_edges_is_wrong(write):
+    for edges in ({"edges": 3}, {}):
+        (problem,) = problems(write({"num_nodes": 2, "edge_attr": [[1]], "edge_labels": ["a"]} | edges))
+        assert problem.startswith("line 1, edges")
+
+
 def test_many_strange_keys_do_not_take_for_ever(write):
     graph = PLAIN | {f"key{i}": i for i in range(100_000)}
     assert len(problems(write(graph))) == 5

@@ -104,7 +104,7 @@ def test_two_processes_at_once_both_get_the_set(tmp_path):
     with zipfile.ZipFile(tmp_path / "tu" / "SET.zip", "w") as archive:
         archive.writestr("SET.txt", GIN)
     script = (
-        "import sys, time, pathlib; from pggnn.data import tu; root = pathlib.Path(sys.argv[2]);"
+        "import sys, time, pathlib; from pggnn.data.sets import tu; root = pathlib.Path(sys.argv[2]);"
         "(root / sys.argv[1]).touch()\n"
         "while len(list(root.glob('ready*'))) < 2: time.sleep(0.001)\n"
         "d = tu.TU('SET', root); print(len(d), d[0].x.tolist(), d[1].edge_index.tolist())"

@@ -163,9 +163,10 @@ def check_graph(graph: dict[str, Any]) -> tuple[GraphLine, list[str]]:
     if "y" in graph and "node_y" in graph:
         problems.append("y and node_y are both given: keep y for a target of the graph, node_y for those of its nodes")
     edges = graph.get("edges")
-    lengths = {"node": checked["num_nodes"], "edge": len(edges) if isinstance(edges, list) else 0}
+    listed = isinstance(edges, list)
+    lengths = {"node": checked["num_nodes"], "edge": len(edges or ()) if listed else 0}
     for name, value in graph.items():
-        if name in KEYS and name != "num_nodes":
+        if name in KEYS and name != "num_nodes" and (listed or not name.startswith("edge_")):
             try:
                 checked[name] = _check(name, value, lengths)
             except Problem as problem:
