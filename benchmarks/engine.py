@@ -8,7 +8,7 @@ from rich.console import Console
 
 from benchmarks.timing import Figures, in_turns
 from pggnn.data.batching.batches import Batches
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.sets.counting import Counting
 from pggnn.nn import PGGNN
@@ -22,11 +22,11 @@ from pggnn.train.runs.run import make_fabric
 def engine(steps: int = 20, rounds: int = 7) -> Figures:
     """An epoch of ER counting with log, checkpoints and progress bar, and the same steps written by hand."""
     size, case = 16, "ER, batch 16, hidden 64"
-    storage = Storage(Graphs.of(Counting("er", seed=0, graphs=steps * size)))
+    collater = Collater(Graphs.of(Counting("er", seed=0, graphs=steps * size)))
     config = Config(DataConfig("ER"), optim=OptimConfig(batch_size=size), run=RunConfig(device="cpu"))
     model = PGGNN(10, 64, 1, level="node")
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    batches = Batches(storage, size, "shuffle")
+    batches = Batches(collater, size, "shuffle")
 
     def bare() -> None:
         model.train()
@@ -39,7 +39,7 @@ def engine(steps: int = 20, rounds: int = 7) -> Figures:
     with tempfile.TemporaryDirectory() as folder, Bars(Console(stderr=True), "MAE") as bars:
         everything = torch.arange(steps * size)
         split = Split(everything, everything[:1], everything[:1])
-        training = Training(config, storage, split, 0, Path(folder), make_fabric(config))
+        training = Training(config, collater, split, 0, Path(folder), make_fabric(config))
         log, bar = Log(Path(folder)), bars.add("overhead", 2 * rounds)
 
         def epoch() -> None:

@@ -13,8 +13,9 @@ from torch_geometric.nn import GIN
 
 from benchmarks.epochs import epoch_seconds, shipped
 from benchmarks.timing import DEVICE, ON_GPU, Figures, Task, autocast, milliseconds, wait
+from pggnn.capture import Recorded
 from pggnn.data.sets.counting import erdos_renyi
-from pggnn.nn import PGGNN, Recorded
+from pggnn.nn import PGGNN
 from pggnn.plan import Plan
 from pggnn.train.config import DataConfig
 from pggnn.train.runs.run import first_training, load_graphs

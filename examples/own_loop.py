@@ -14,8 +14,9 @@ from torch.nn.functional import l1_loss, mse_loss
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
+from pggnn.capture import Recorded
 from pggnn.data.sets.counting import erdos_renyi
-from pggnn.nn import PGGNN, Recorded
+from pggnn.nn import PGGNN
 
 
 def run(

@@ -13,7 +13,7 @@ INTERRUPTED, TERMINATED = 130, 143
 """Exit codes after Control-C and after SIGTERM, as shells have them."""
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
-LAB_MODULES = ("igraph", "networkx", "skimage", "sklearn")
+LAB_MODULES = ("igraph", "skimage")
 
 
 def demo(args: argparse.Namespace) -> None:

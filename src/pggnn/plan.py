@@ -199,11 +199,12 @@ def as_plan(edge_index: Tensor | Plan, num_nodes: int | tuple[int, int], flow: s
     return edge_index
 
 
-class RoomyPlan(Plan):
-    """A plan whose :attr:`profile` is that of a larger graph: the k-th largest degree there is nowhere smaller.
+class PaddedPlan(Plan):
+    """The plan of a padded batch. Its :attr:`profile` is an upper bound: the k-th largest degree is at most the k-th
+    largest there.
 
-    Batches of different graphs can then have the same profile, and so the same launches, which a recorded CUDA graph
-    needs. Only the fused kernels take it: they see on the device where the sequences end.
+    Different batches then have the same profile, and the same launches, as a recorded CUDA graph needs. Only the fused
+    kernels read it: they see on the device where the sequences end.
     """
 
 

@@ -4,7 +4,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.datasets import FakeDataset
 
 from pggnn import PGGNN, Plan
-from pggnn.data.batching import storage
+from pggnn.data.batching import collate
 from pggnn.data.batching.batches import Batches
 from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
@@ -129,7 +129,7 @@ def test_a_model_reads_them_and_they_move():
 def test_graphs_can_be_drawn_by_number():
     dataset = Counting("er", seed=1, graphs=3)
     chosen = torch.tensor([2, 0, 2, 1, 1])
-    batch = Batches(dataset).take(chosen)
+    batch = Batches(dataset).collater.collate(chosen)
     assert_equal(batch, Batch.from_data_list([dataset[i] for i in chosen.tolist()]))
     assert torch.equal(batch[4].x, dataset[1].x)
 
@@ -201,7 +201,7 @@ def test_worker_processes_assemble_them_ahead():
 
 
 def test_edges_in_any_order_and_flow_make_the_plans_of_build(monkeypatch):
-    monkeypatch.setattr(storage, "CHUNK", 40)  # several chunks, and graphs larger than one
+    monkeypatch.setattr(collate, "CHUNK", 40)  # several chunks, and graphs larger than one
     graphs = []
     for nodes in (7, 1, 30, 0, 12, 3):
         edge_index = torch.randint(max(nodes, 1), (2, 4 * nodes))
@@ -209,7 +209,7 @@ def test_edges_in_any_order_and_flow_make_the_plans_of_build(monkeypatch):
     dataset = Own(graphs)
     for flow in ("source_to_target", "target_to_source"):
         dataset.schema = Schema(features=2, edge_features=1, flow=flow)
-        batch = Batches(dataset).take(torch.tensor([4, 2, 3, 0, 2]))
+        batch = Batches(dataset).collater.collate(torch.tensor([4, 2, 3, 0, 2]))
         assert_equal(batch, Batch.from_data_list([graphs[i] for i in (4, 2, 3, 0, 2)]), flow)
 
 
@@ -224,14 +224,14 @@ def test_graphs_stay_on_the_host_where_a_gpu_has_no_room(monkeypatch):
     size = sum(value.nbytes for value in (graphs.edge_index, *(value for _, _, value in graphs.attributes())))
     for free, expected in ((3 * size, "cuda"), (3 * size - 1, "cpu")):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _, free=free: (free, 2**40))
-        assert storage.fitting(graphs, "cuda").type == expected
-    assert storage.fitting(graphs, "cpu").type == "cpu"
+        assert collate.fitting(graphs, "cuda").type == expected
+    assert collate.fitting(graphs, "cpu").type == "cpu"
 
 
 def test_graphs_that_lie_on_a_device_already(monkeypatch):
     """Without a GPU, such are given that lie nowhere; neighbourhoods are found on the host."""
-    host, move = Graphs.of(Counting("er", seed=0, graphs=10)), storage._to
-    monkeypatch.setattr(storage, "_to", lambda graphs, device: host if device == "cpu" else move(graphs, device))
-    found = storage.Storage(move(host, "meta"))
-    assert found.device.type == found.take(torch.arange(3)).plan.degree.device.type == "meta"
-    assert (found.host_degree == storage.Storage(host).host_degree).all()
+    host, move = Graphs.of(Counting("er", seed=0, graphs=10)), collate._to
+    monkeypatch.setattr(collate, "_to", lambda graphs, device: host if device == "cpu" else move(graphs, device))
+    found = collate.Collater(move(host, "meta"))
+    assert found.device.type == found.collate(torch.arange(3)).plan.degree.device.type == "meta"
+    assert (found.host_degree == collate.Collater(host).host_degree).all()

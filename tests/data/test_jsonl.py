@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
 from pggnn import Plan
-from pggnn.data import graphs as storage
+from pggnn.data import graphs as collater
 from pggnn.data.formats import jsonl
 from pggnn.data.formats.jsonl import InvalidFile, load_jsonl
 
@@ -276,7 +276,7 @@ def test_absurd_sizes_are_refused_before_memory_is_touched(write, monkeypatch):
     found = problems(write(PLAIN | {"id": 1}, long, PLAIN | {"id": 2}, PLAIN | {"id": 2}))
     assert found[0].startswith("line 2, a line may have")
     assert found[1] == "line 4 (graph 2), id: line 3 has the same"
-    monkeypatch.setattr(storage, "MOST_ONE_HOT", 300)
+    monkeypatch.setattr(collater, "MOST_ONE_HOT", 300)
     labels = {"node_labels": [*range(10)], "edges": []}
     for graph in (labels, labels | {"x": [[1]] * 10}):
         with pytest.raises(ValueError, match=r"graphs.jsonl: x: 10 different labels on 10 nodes or edges would take"):

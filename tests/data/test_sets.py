@@ -75,7 +75,7 @@ def test_brec(data_root):
     [
         ("0\tBasic\tC~", "line 1: expected id, family and two graphs"),
         ("0\tNew\tC~\tC~", "line 1: 'New' is not a family"),
-        ("0\tCFI\tC~\tC~~", "line 1, b'C~~', position 2: 4 nodes need 1 characters from here, but there are 2"),
+        ("0\tCFI\tC~\tC~~", "line 1: graph b'C~~': not graph6: Expected 6 bits but got 12"),
     ],
 )
 def test_damaged_brec_is_refused(line, message, tmp_path):

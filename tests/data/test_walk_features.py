@@ -3,7 +3,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE
 
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.features import walks
 from pggnn.data.features.walks import return_probabilities, with_walks
 from pggnn.data.graphs import Graphs
@@ -38,7 +38,7 @@ def test_rings_and_chains(write):
     assert dataset[0].x.tolist() == [[0, 0.5, 0.25, 1, 0], [0, 0.5, 0.25, 1, 0], [0, 0.5, 0.25, 0, 1]]
     assert dataset[1].x.tolist() == [[0, 1, 0, 0, 1], [0, 1, 0, 1, 0]]
     assert dataset[2].x.tolist() == [[0, 0, 0, 0, 1]]
-    batch = Storage(Graphs.of(dataset)).take(torch.tensor([2, 0]))
+    batch = Collater(Graphs.of(dataset)).collate(torch.tensor([2, 0]))
     assert batch.x.tolist() == [*dataset[2].x.tolist(), *dataset[0].x.tolist()]
 
 

@@ -5,7 +5,7 @@ import torch
 from rich.console import Console
 
 from pggnn.cli import main
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.schema import Schema
 from pggnn.data.sets.counting import TASKS, generate
 from pggnn.lab import sensitivity
@@ -25,7 +25,7 @@ ROWS = Schema("node", "regression", features=10)
 def batch():
     graphs = generate("er", 12, seed=0)
     graphs.node["y"] = graphs.node["triangles"].float()
-    return Storage(graphs).take(torch.arange(12))
+    return Collater(graphs).collate(torch.arange(12))
 
 
 def figures(model, batch, schema=ROWS, numberings=3):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pggnn.cli import main
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.schema import Schema
 from pggnn.data.sets.counting import TASKS
 from pggnn.lab import transfer
@@ -87,7 +87,7 @@ def test_sets_are_what_they_are_called():
     assert graphs.edges[numbers["30 nodes, 5-regular"]].unique().tolist() == [150]
     for name, index in numbers.items():
         assert graphs.nodes[index].unique().tolist() == [int(name[:2]) if name[0].isdigit() else 10]
-    small, large = (Storage(graphs).take(numbers[name]).x for name in ("train", "30 nodes, same p"))
+    small, large = (Collater(graphs).collate(numbers[name]).x for name in ("train", "30 nodes, same p"))
     assert small.size(1) == large.size(1) == 30
     assert not small[:, 10:].any()
     assert large[:, 10:].any()
@@ -108,8 +108,8 @@ def test_constant_features_know_nothing_of_the_size(tmp_path):
         schema=constant.schema,
     )  # fmt: skip
     with torch.no_grad():
-        here = scorer(Storage(constant).take(tested))
-        there = scorer(Storage(larger).take(torch.tensor([0])))
+        here = scorer(Collater(constant).collate(tested))
+        there = scorer(Collater(larger).collate(torch.tensor([0])))
     assert len(here) == 10
     assert len(there) == 30
     torch.testing.assert_close(there[:10], here)

@@ -4,8 +4,9 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from pggnn import PGGNN, Plan
+from pggnn.capture import Recorded
 from pggnn.data.sets.counting import erdos_renyi
-from pggnn.nn import ChainConv, PairConv, PGConv, Recorded, TripletConv, tally_init, torch_init
+from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv, tally_init, torch_init
 from pggnn.nn.model import Network
 from pggnn.nn.readout import READOUTS
 from pggnn.testing import DEGREES, check_batch_independence, check_relabelling, random_graph

@@ -9,7 +9,7 @@ from pggnn import PGConv, Plan
 from pggnn.cells import CELLS, Recurrence
 from pggnn.ops import group_recurrence
 from pggnn.orderings import Reading
-from pggnn.plan import RoomyPlan
+from pggnn.plan import PaddedPlan
 from pggnn.testing import READINGS, random_graph
 
 triton = pytest.importorskip("triton")
@@ -158,8 +158,8 @@ def test_odd_graphs(degrees):
     ("cell", "workspace", "degrees"),
     [("lstm", PARALLEL, (0, 1, 2, 4, 7)), ("gru", 150_000, (2, 3, 4, 3, 7)), ("srn", SERIAL, (0, 3, 2))],
 )  # fmt: skip
-def test_roomy_plans(cell, workspace, degrees):
-    """Room that is not used changes nothing: kept whole, in chunks, and in slabs."""
+def test_padded_plans(cell, workspace, degrees):
+    """Padding changes nothing: kept whole, in chunks, and in slabs."""
     plan = Plan.build(random_graph(degrees), len(degrees))
     more = torch.tensor([[8, 1], [4, 6], [0, 3]]) if workspace > 0 else torch.tensor([[4, 3], [0, 2]])
     nodes = int(more[:, 1].sum())
@@ -167,24 +167,24 @@ def test_roomy_plans(cell, workspace, degrees):
     assert (torch.repeat_interleave(*more.unbind(1))[: len(degrees)] >= plan.degree[plan.order]).all()
     last = torch.full((edges - plan.num_edges,), nodes - 1)
     degree = torch.cat([plan.degree, torch.zeros(filler, dtype=torch.long)])
-    roomy = RoomyPlan(
+    padded = PaddedPlan(
         torch.cat([plan.neighbor, last]), torch.cat([plan.center, last]), torch.arange(edges),
         degree.cumsum(0) - degree, degree, degree.argsort(descending=True, stable=True), more, torch.empty(nodes, 0),
     ).to(DEVICE)  # fmt: skip
     rnn = Recurrence(3, 5, 2, cell).to(DEVICE)
     gates = rnn(torch.randn(nodes, 3, device=DEVICE)).detach()
     outcomes = []
-    for graph, size in ((plan.to(DEVICE), len(degrees)), (roomy, nodes)):
+    for graph, size in ((plan.to(DEVICE), len(degrees)), (padded, nodes)):
         rows = gates[:size].clone().requires_grad_()
         out = group_recurrence(
             rows, rnn.recurrent_weights, graph, reading=Reading(), cell=cell, workspace=workspace, backend="triton"
         )[: len(degrees)]  # fmt: skip
         d_rows, *d_weights = torch.autograd.grad(out.sin().sum(), [rows, *rnn.recurrent_weights])
         outcomes.append([out, d_rows[: len(degrees)], *d_weights])
-    for exact, with_room in zip(*outcomes, strict=True):
-        torch.testing.assert_close(with_room, exact)
-    with pytest.raises(ValueError, match="roomy"):
-        group_recurrence(rows, rnn.recurrent_weights, roomy, reading=Reading(), cell=cell, backend="packed")
+    for exact, with_padding in zip(*outcomes, strict=True):
+        torch.testing.assert_close(with_padding, exact)
+    with pytest.raises(ValueError, match="a padded plan"):
+        group_recurrence(rows, rnn.recurrent_weights, padded, reading=Reading(), cell=cell, backend="packed")
 
 
 @pytest.mark.parametrize(("hidden", "workspace"), [(5, PARALLEL), (70, PARALLEL), (70, SERIAL)])

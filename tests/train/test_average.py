@@ -70,7 +70,7 @@ def test_it_validates_and_answers(which, small, fit):
         assert torch.equal(value.cpu(), (found.average or found.weights)[name])
     graphs, trial = run.load_graphs(config), next(iter(trained.scorers))
     split = run.protocol.split(config, graphs, trial)
-    training = Training(config, run.Storage(graphs), split, 0, config.folder / "seed0", run.make_fabric(config))
+    training = Training(config, run.Collater(graphs), split, 0, config.folder / "seed0", run.make_fabric(config))
     training.judge, metric = scorer.cpu(), training.task.metric
     records = {record["epoch"]: record for record in log.read(config.folder / "seed0")}
     assert training.measure("val")[metric] == pytest.approx(records[found.state["epoch"]]["val"], rel=1e-5)

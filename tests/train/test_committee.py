@@ -7,7 +7,7 @@ import torch
 
 from pggnn.cli import main
 from pggnn.data.batching.batches import Batches
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.train.config import ModelConfig
@@ -74,7 +74,7 @@ def test_trained_evaluated_and_asked(classes, tmp_path, capsys):
     trained = Trained.load(run)
     (scorer,) = trained.scorers.values()
     assert len(scorer.network.networks) == 3 and len(scorer.network.convs) == 3
-    (batch,) = Batches(Storage(Graphs.of(trained.read(classes)), device()), 40)
+    (batch,) = Batches(Collater(Graphs.of(trained.read(classes)), device()), 40)
     each = [trained.task.outputs(scores) for scores in scorer(batch)]
     with open(answers) as file:
         found = [float(row["p(ring)"]) for row in csv.DictReader(file)]

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Entry:
+class DatasetEntry:
     """One data set."""
 
     loader: str
@@ -47,20 +47,20 @@ COUNTING_CITE = "Chen et al., Can Graph Neural Networks Count Substructures?, Ne
 NO_CLASS = "PyTorch Geometric has no data set class for it"
 
 
-def _tu(name: str, classes: int, features: str, sha256: str, archive: str | None = None) -> Entry:
-    return Entry(
+def _tu(name: str, classes: int, features: str, sha256: str, archive: str | None = None) -> DatasetEntry:
+    return DatasetEntry(
         "pggnn.data.sets.tu:TU", "classification", "graph", classes, features, f"tu/{name}.zip", sha256, TU_SOURCE,
         TU_CITE, {"name": name}, archive or name,
     )  # fmt: skip
 
 
-CATALOGUE: dict[str, Entry] = {
-    "ER": Entry(
+CATALOGUE: dict[str, DatasetEntry] = {
+    "ER": DatasetEntry(
         "pggnn.data.sets.counting:Counting", "regression", "node", None, "adjacency row (10)", "counting/er.npz",
         "0ff4da1ece055ad297747aea7bae3d34af426c315a4b88b5df0e8802b0a99c02", COUNTING_SOURCE, COUNTING_CITE,
         {"name": "er"}, obstacle=NO_CLASS,
     ),
-    "REGULAR": Entry(
+    "REGULAR": DatasetEntry(
         "pggnn.data.sets.counting:Counting", "regression", "node", None, "adjacency row (30)", "counting/regular.npz",
         "dd781d3282da74ef81e09d2e66ab92556c1dee436df6007a57d0e5dd5dcc7e1a", COUNTING_SOURCE, COUNTING_CITE,
         {"name": "regular"}, obstacle=NO_CLASS,
@@ -77,18 +77,18 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "COLLAB": _tu("COLLAB", 3, "369 degrees", "9ecf84c958ac765b9e0f878f4bd002fec20926e0c3d037cb753ab251f59b41f3"),
     "MUTAG": _tu("MUTAG", 2, "7 node labels", "545905a7f0782cba6d3f96cb40af67c90e54f26932341999103e1eb94bbbee52"),
-    "MNIST": Entry(
+    "MNIST": DatasetEntry(
         "pggnn.data.sets.mnist:MNIST", "classification", "graph", 10, "intensity, place", "mnist/mnist75sp.npz",
         "7c58da96640bd3648c66cc8e221d75721c0a6c84b59f7488c27458176871601e", BENCHMARK_SOURCE, BENCHMARK_CITE,
         obstacle="the copy that PyTorch Geometric offers is a pickle, and has other edges than the original",
     ),
-    "ZINC": Entry(
+    "ZINC": DatasetEntry(
         "pggnn.data.sets.zinc:ZINC", "regression", "graph", None, "28 atom types", "zinc/zinc12k.npz",
         "37d28d4c529484fc0ab9a510bbd0643550a2f047f360267070e0c4bd40156084", BENCHMARK_SOURCE,
         BENCHMARK_CITE + " Irwin et al., ZINC, 2012.",
         obstacle="the copy that PyTorch Geometric offers is a pickle, which could run any code",
     ),
-    "BREC": Entry(
+    "BREC": DatasetEntry(
         "pggnn.data.sets.brec:BREC", "comparison", "graph", None, "constant", "brec/brec_pairs.tsv",
         "14687cfc6f555b9ec4b4dd914aad5f9560f53e43f5322213e60d7e4f7731949d", "https://github.com/GraphPKU/BREC",
         "Wang and Zhang, An Empirical Study of Realized GNN Expressiveness, ICML 2024 (arXiv:2304.07702).",
@@ -97,7 +97,7 @@ CATALOGUE: dict[str, Entry] = {
 }  # fmt: skip
 
 
-def lookup(name: str | Path) -> tuple[str, Entry]:
+def lookup(name: str | Path) -> tuple[str, DatasetEntry]:
     """Name and entry of a data set, whatever the case and hyphens of ``name``; ``IMDB-B`` and ``IMDB-M`` are known."""
     plain = plain_name(name)
     if plain not in CATALOGUE:

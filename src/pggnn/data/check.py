@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import is_undirected
 
-from pggnn.data.formats.records import SPLITS, describe
+from pggnn.data.formats.validation import SPLITS, describe
 from pggnn.data.graphs import Graphs
 from pggnn.data.loading import read_own
 from pggnn.data.schema import Name
@@ -24,7 +24,7 @@ FEWER = 16
 
 
 @dataclass
-class Summary:
+class FileSummary:
     """What is known of a file, as text by topic, and what its owner may want to change."""
 
     topics: dict[str, str]
@@ -40,12 +40,12 @@ class Summary:
         )
 
 
-def check(path: str | Path) -> Summary:
+def check(path: str | Path) -> FileSummary:
     """Reads a JSON-lines file, or a zip or folder in TU's or GIN's format, and sums it up; errors say what is wrong."""
     return summarize(read_own(path))
 
 
-def summarize(graphs: Graphs) -> Summary:
+def summarize(graphs: Graphs) -> FileSummary:
     """Sizes, features, targets and cost of all graphs."""
     nodes, edges, schema = graphs.nodes, graphs.edges, graphs.schema
     count, (edge_index, _) = len(graphs), graphs.batched_edges()
@@ -90,7 +90,7 @@ def summarize(graphs: Graphs) -> Summary:
     if ratio >= COSTLY:
         saved = f"{int(fewer.sum()) / total:.1f} ×"
         hints.append(f"The whole group is costly here; orderings={FEWER} reads {saved} a single ordering instead.")
-    return Summary(topics, hints)
+    return FileSummary(topics, hints)
 
 
 def _origin(graphs: Graphs, degree: Tensor) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from pggnn.console import add_command, add_data_root, fill, print_table, say
-from pggnn.data.catalogue import CATALOGUE, Entry, lookup
+from pggnn.data.catalogue import CATALOGUE, DatasetEntry, lookup
 from pggnn.data.loading import is_own
 
 CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
@@ -179,7 +179,7 @@ def _root(args: argparse.Namespace) -> Path:
     return data_root(args.data_root)
 
 
-def _present(args: argparse.Namespace) -> dict[str, Entry]:
+def _present(args: argparse.Namespace) -> dict[str, DatasetEntry]:
     root = _root(args)
     found = {name: entry for name, entry in CATALOGUE.items() if (root / entry.file).exists()}
     if not found:

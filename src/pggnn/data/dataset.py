@@ -1,4 +1,4 @@
-"""The base of all data sets: PyG's ``InMemoryDataset`` over compact storage that is cached without pickles."""
+"""The base of all data sets: PyG's ``InMemoryDataset`` over compact collater that is cached without pickles."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -23,7 +23,7 @@ class GraphDataset(InMemoryDataset):
     Ids are expanded to one-hot columns, and small types to those that models read, when a graph is fetched.
 
     Args:
-        graphs: The storage.
+        graphs: The collater.
         file: Raw file under the data root, if there is one.
         root: Data root; see :func:`pggnn.data.cache.data_root`.
         split: ``"train"``, ``"val"``, ``"test"``, or None for all graphs.

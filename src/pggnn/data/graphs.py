@@ -170,7 +170,7 @@ class Graphs:
 
     @classmethod
     def of(cls, dataset: InMemoryDataset) -> "Graphs":
-        """The storage of all graphs of any in-memory data set of PyG; a schema is inferred where it has none."""
+        """The collater of all graphs of any in-memory data set of PyG; a schema is inferred where it has none."""
         data = dataset._data
         if data is None or "edge_index" not in data:
             raise ValueError(f"{dataset!r} has no edge_index")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.sets.counting import TASKS, generate, with_target
 from pggnn.lab.transfer import train
@@ -149,11 +149,11 @@ def run(
 def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Row]:
     """Measures the networks of a run on its test graphs, ``most`` of them at most; means over its seeds and folds."""
     trained = Trained.load(folder)
-    storage = Storage(Graphs.of(trained.read(trained.config.data.name)))
+    collater = Collater(Graphs.of(trained.read(trained.config.data.name)))
     model, found = trained.config.model, []
     for trial, scorer in trained.scorers.items():
-        index = protocol.split(trained.config, storage.graphs, trial).test[:most]
-        found.append(dict(measure(scorer, storage.take(index).to(device()), trained.task, numberings)))
+        index = protocol.split(trained.config, collater.graphs, trial).test[:most]
+        found.append(dict(measure(scorer, collater.collate(index).to(device()), trained.task, numberings)))
     for kind in found[0]:
         figures = {name: [one[kind][name] for one in found] for name in found[0][kind]}
         means = {
@@ -166,5 +166,5 @@ def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Row]:
 
 def _rows(scorer: Scorer, graphs: Graphs, index: Tensor, numberings: int, network: str, trained: str) -> Iterator[Row]:
     task = Task(graphs.schema)
-    for kind, figures in measure(scorer, Storage(graphs).take(index), task, numberings):
+    for kind, figures in measure(scorer, Collater(graphs).collate(index), task, numberings):
         yield Row(network, trained, kind, task.metric, **figures)

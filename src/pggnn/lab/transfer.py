@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.sets.counting import draw_er, draw_regular, from_adjacency, with_target
@@ -183,7 +183,7 @@ def train(
     optim = OptimConfig(batch_size=64, epochs=epochs, lr=lr, schedule="cosine")
     config = Config(DataConfig("ER"), model, optim, run=RunConfig(device="cpu", tensorboard=False))
     folder.mkdir(parents=True, exist_ok=True)
-    training = Training(config, Storage(graphs), split, seed, folder, make_fabric(config))
+    training = Training(config, Collater(graphs), split, seed, folder, make_fabric(config))
     if start is not None:
         training.network.load_state_dict(start.network.state_dict())
     training.run(callback)

@@ -3,7 +3,6 @@
 from pggnn.nn.conv import PGConv
 from pggnn.nn.init import tally_init, torch_init
 from pggnn.nn.model import PGGNN
-from pggnn.nn.recorded import Recorded
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 
 __all__ = [
@@ -11,7 +10,6 @@ __all__ = [
     "ChainConv",
     "PGConv",
     "PairConv",
-    "Recorded",
     "TrioConv",
     "TripletConv",
     "tally_init",

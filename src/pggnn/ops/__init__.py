@@ -10,7 +10,7 @@ from pggnn.ops.operator import differentiable
 from pggnn.ops.structure import step_codes
 from pggnn.ops.workspace import DEFAULT_WORKSPACE
 from pggnn.orderings import Reading
-from pggnn.plan import Plan, RoomyPlan
+from pggnn.plan import PaddedPlan, Plan
 
 BACKENDS = ("auto", "triton", "packed", "reference")
 HAS_TRITON = find_spec("triton") is not None
@@ -79,6 +79,6 @@ def group_recurrence(
         if reason is not None and backend == "triton":
             raise ValueError(f'backend="triton" {reason}; use backend="auto"')
         fused = reason is None
-    if isinstance(plan, RoomyPlan) and (structure is not None or not fused):
-        raise ValueError("a roomy plan is for the fused kernels without structural bits: build one of the graph itself")
+    if isinstance(plan, PaddedPlan) and (structure is not None or not fused):
+        raise ValueError("a padded plan is for the fused kernels, without structural bits: use Plan.build")
     return differentiable(gates, weights, plan, rows, root, reading, cell, workspace, fused, codes)

@@ -148,14 +148,14 @@ def _answer(run: Run) -> Predictions:
     from pggnn.data.graphs import Graphs
     from pggnn.train.runs import protocol
     from pggnn.train.runs.folder import check_same
-    from pggnn.train.runs.predict import Trained, stored
+    from pggnn.train.runs.predict import Trained, collater_for
 
     trained = Trained.load(run.folder, _which(run))
     graphs = Graphs.of(trained.read(run.config.data.name))
     check_same(trained.config, graphs)
-    storage, task = stored(graphs), trained.task
+    collater, task = collater_for(graphs), trained.task
     tests = {trial: protocol.split(run.config, graphs, trial).test for trial in trained.scorers}
-    pairs = [trained.answers(storage, test, [trial]) for trial, test in tests.items()]
+    pairs = [trained.answers(collater, test, [trial]) for trial, test in tests.items()]
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
     epochs, names = tuple(_epoch(run, trial) for trial in run.logs), _names(run)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, InMemoryDataset
 
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.seeds import derived_seed
 
@@ -18,14 +18,14 @@ class Batches:
     """Iterates over a data set in batches, as PyG's ``DataLoader`` does, each with its :class:`~pggnn.Plan`.
 
     A batch equals ``Batch.from_data_list`` of its graphs and has ``batch.plan`` besides. No graph is made on its own:
-    batches are gathered on the device where the storage lies, without waiting for it.
+    batches are gathered on the device where the graphs lie, without waiting for it.
 
     It is a map-style data set too: ``torch.utils.data.DataLoader(batches, batch_size=None, num_workers=2)`` assembles
     the batches of the current :attr:`epoch` ahead, in worker processes.
 
     Args:
         dataset: Any in-memory data set of PyG with ``edge_index``, not one with a ``transform``; or a
-            :class:`~pggnn.data.batching.storage.Storage`, which several can share.
+            :class:`~pggnn.data.batching.collate.Collater`, which several can share.
         batch_size: Graphs in a batch; the last may have fewer.
         sampling: ``"order"`` as they lie; ``"shuffle"``, each graph once in an epoch; ``"draws"``, each batch drawn
             afresh from all graphs, as the paper's authors do.
@@ -33,12 +33,12 @@ class Batches:
         steps: Batches in an epoch of draws; by default as many as a shuffled epoch has.
         index: Numbers of the graphs to use; by default those of ``dataset``.
         shard: Rank and number of processes that share each batch between them.
-        plan, device: See :class:`~pggnn.data.batching.storage.Storage`.
+        plan, device: See :class:`~pggnn.data.batching.collate.Collater`.
     """
 
     def __init__(
         self,
-        dataset: InMemoryDataset | Storage,
+        dataset: InMemoryDataset | Collater,
         batch_size: int = 1,
         sampling: Sampling = "order",
         seed: int = 0,
@@ -52,15 +52,15 @@ class Batches:
             raise ValueError(f"batch_size must be 1 or more, got {batch_size}")
         if sampling not in ("order", "shuffle", "draws"):
             raise ValueError(f'sampling must be "order", "shuffle" or "draws", got {sampling!r}')
-        if isinstance(dataset, Storage):
-            self.storage = dataset
+        if isinstance(dataset, Collater):
+            self.collater = dataset
             every = torch.arange(len(dataset.graphs))
         else:
             if dataset.transform is not None:
                 raise ValueError(
                     "a transform acts on single graphs, which are never made here; give it as pre_transform"
                 )
-            self.storage = Storage(Graphs.of(dataset), device, plan)
+            self.collater = Collater(Graphs.of(dataset), device, plan)
             every = torch.as_tensor(dataset.indices(), dtype=torch.long)
         self.index = every if index is None else index
         self.batch_size, self.sampling, self.seed, self.shard = batch_size, sampling, seed, shard
@@ -83,10 +83,6 @@ class Batches:
         """One batch of the current epoch."""
         return self._part(self.chosen()[batch])
 
-    def take(self, chosen: Tensor) -> Batch:
-        """The batch of the graphs with the given numbers, in that order; they count in the whole set, not the split."""
-        return self.storage.take(chosen)
-
     def chosen(self) -> list[Tensor]:
         """Numbers of the graphs in each batch of the current epoch, whatever the shard."""
         if self._chosen is None or self._chosen[0] != self.epoch:
@@ -105,4 +101,4 @@ class Batches:
 
     def _part(self, numbers: Tensor) -> Batch:
         rank, processes = self.shard
-        return self.take(numbers[rank::processes])
+        return self.collater.collate(numbers[rank::processes])

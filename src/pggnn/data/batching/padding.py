@@ -1,175 +1,137 @@
-"""Epochs whose batches all have the same shapes: nodes that count for nothing fill each up to a common size."""
+"""Epochs whose batches all have the same shapes: padding fills each up to a common size."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
-from pggnn.data.batching.storage import Storage
-from pggnn.orderings import Reading
-from pggnn.plan import Plan, RoomyPlan, profile_of
+from pggnn.capture.capacity import Capacity
+from pggnn.data.batching.collate import Collater
+from pggnn.plan import PaddedPlan, Plan
 
 SIMULATED = 1000
 """Batches that are drawn to see how many nodes of each degree a batch may have."""
-SPARE = 1.125
-"""Times what a batch needs that room is made for where a roomy one has too little: a larger one may come yet."""
-
-
-@dataclass(frozen=True)
-class PaddedEpoch:
-    """The batches of an epoch, ``T`` of them, as tensors with one row for each. Nodes that fill up come last, are their
-    own neighbours or have none, and belong to a graph of their own, number ``B``; edges that fill up are the last
-    node's, and lead anywhere."""
-
-    x: Tensor
-    """``[T, N, F]``."""
-    neighbor: Tensor
-    """``[T, E]``, as in :class:`~pggnn.plan.Plan`; likewise the next four."""
-    center: Tensor
-    start: Tensor
-    degree: Tensor
-    order: Tensor
-    member: Tensor
-    """``[T, N]`` graph of each node."""
-    real: Tensor
-    """``[T, N]`` whether the node is one of the data set's."""
-    y: Tensor
-    """``[T, N or B + 1, …]`` targets."""
-    counts: Tensor
-    """``[T, N or B + 1]`` whether there is such a target."""
-    edge_attr: Tensor | None = None
-    """``[T, E, D]``, in the order of the neighbours."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All that are there, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 class Padding:
-    """How many nodes and edges every batch is filled up to: as many as any batch had so far, or some more.
+    """Batches of the graphs of a data set, padded to a common :class:`~pggnn.capture.capacity.Capacity`.
+
+    Padding nodes come last and belong to a graph of their own, number ``batch_size``. They are their own neighbours, or
+    have none. Padding edges are the last node's.
 
     Args:
-        storage: The graphs.
+        collater: The graphs.
         index: Those that batches are made of.
         batch_size: Graphs in a batch.
-        roomy: Fill up with nodes without neighbours, for :class:`~pggnn.plan.RoomyPlan`; otherwise with nodes of every
-            degree, as many as any batch had, so that all batches have one profile.
+        exact: Whether all batches get the same number of nodes of each degree, which every layer can read; otherwise
+            the common profile is an upper bound, for :class:`~pggnn.plan.PaddedPlan`.
     """
 
-    def __init__(self, storage: Storage, index: Tensor, batch_size: int, roomy: bool = False) -> None:
-        self.storage, self.batch_size, self.roomy = storage, batch_size, roomy
-        degree, nodes = storage.host_degree, storage.counts[0].numpy()
+    def __init__(self, collater: Collater, index: Tensor, batch_size: int, exact: bool = True) -> None:
+        self.collater, self.batch_size = collater, batch_size
+        degree, nodes = collater.host_degree, collater.counts[0].numpy()
         self.degrees = np.union1d(0, degree)
         graph = np.repeat(np.arange(len(nodes)), nodes)
         self._histogram = np.zeros((len(nodes), len(self.degrees)), np.int64)
         np.add.at(self._histogram, (graph, np.searchsorted(self.degrees, degree)), 1)
         random = np.random.RandomState(0)
         size = min(batch_size, len(index))
-        self._drawn = self._of([index[random.permutation(len(index))[:size]] for _ in range(SIMULATED)])
-        self._peak = self._counted(self._drawn).max(0)
-
-    def _counted(self, histograms: np.ndarray) -> np.ndarray:
-        """What each batch has of each degree: nodes of this degree, or of this and any larger one."""
-        return histograms[:, ::-1].cumsum(1)[:, ::-1] if self.roomy else histograms
-
-    @property
-    def most(self) -> np.ndarray:
-        """``[D]`` nodes of each degree in the common profile; one without neighbours more than any batch has."""
-        most = self._peak - np.append(self._peak[1:], 0) if self.roomy else self._peak.copy()
-        most[0] += self.roomy
-        return most
-
-    @property
-    def steps(self) -> tuple[float, float]:
-        """Steps of the sequences of the common profile, and of a batch as drawn on average, with the whole group."""
-        cost = Reading().work(self.degrees)
-        return float(self.most @ cost), float(self._drawn.mean(0) @ cost)
+        drawn = self._nodes_by_degree([index[random.permutation(len(index))[:size]] for _ in range(SIMULATED)])
+        self.capacity = Capacity.of(self.degrees, drawn, exact)
+        self.mean_steps = Capacity(self.degrees, drawn.mean(0), True).steps
+        """Steps of the sequences of a batch without padding, on average, with the whole group."""
 
     @property
     def nbytes(self) -> int:
-        """What a batch takes in the tables of an epoch, but for its targets: features are no longer compact there."""
-        schema, nodes, edges = self.storage.graphs.schema, int(self.most.sum()), int(self.most @ self.degrees)
-        return nodes * (4 * max(schema.in_channels, 1) + 33) + edges * (4 * schema.edge_dim + 16)
-
-    @property
-    def profile(self) -> Tensor:
-        """:attr:`pggnn.plan.Plan.profile` of every batch."""
-        return profile_of(self.degrees, self.most)
+        """Bytes of a batch in the tables of an epoch, without its targets: features are no longer compact there."""
+        schema = self.collater.graphs.schema
+        return self.capacity.nodes * (4 * schema.in_channels + 33) + self.capacity.edges * (4 * schema.edge_dim + 16)
 
     def extend(self, chosen: Sequence[Tensor]) -> bool:
-        """Makes room for these batches; returns whether there was not enough."""
-        needed = self._counted(self._of(chosen)).max(0)
-        grown = bool((needed > self._peak).any())
-        if grown:
-            spare = np.ceil(SPARE * needed).astype(np.int64) if self.roomy else needed
-            self._peak = np.maximum(self._peak, spare)
-        return grown
+        """Grows to hold batches of these graphs; returns whether it had to."""
+        needed = Capacity.of(self.degrees, self._nodes_by_degree(chosen), self.capacity.exact)
+        grows = not self.capacity.holds(needed)
+        if grows:
+            self.capacity = self.capacity.grown(needed)
+        return grows
 
-    def epoch(self, chosen: Sequence[Tensor]) -> PaddedEpoch:
-        """These batches, filled up. Waits for the device a few times, once for the whole epoch."""
-        storage, device = self.storage, self.storage.device
-        batch = storage.take(torch.cat(list(chosen)))
+    def epoch(self, chosen: Sequence[Tensor]) -> dict[str, Tensor]:
+        """These batches, ``T`` of them, padded, as tables with one row for each. Waits for the device a few times, once
+        for the whole epoch.
+
+        ``neighbor``, ``center``, ``start``, ``degree`` and ``order`` are those of :class:`~pggnn.plan.Plan`; ``member``
+        is the graph of each node, ``real`` whether it is one of the data set's; ``y`` are the targets, ``counts``
+        whether there is such a target; ``x`` and ``edge_attr`` are there if the graphs have them.
+        """
+        collater, device = self.collater, self.collater.device
+        batch = collater.collate(torch.cat(list(chosen)))
         steps, graphs = len(chosen), torch.tensor([len(numbers) for numbers in chosen])
-        per_batch = torch.stack([storage.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
-        most = self.most
-        nodes, edges = int(most.sum()), int(most @ self.degrees)
+        per_batch = torch.stack([collater.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
+        exact, nodes, edges = self.capacity.exact, self.capacity.nodes, self.capacity.edges
         first = per_batch.cumsum(1) - per_batch
         places = [_places(per_batch[level], size, device) for level, size in enumerate((nodes, edges))]
         real = torch.zeros(steps * nodes, dtype=torch.bool, device=device)
         real[places[0]] = True
         degree = torch.zeros(steps * nodes, dtype=torch.long, device=device)
         degree[places[0]] = batch.plan.degree
-        if not self.roomy:
-            filling = torch.from_numpy(most - self._of(chosen)).flatten()
-            degree[~real] = torch.from_numpy(np.tile(self.degrees, steps)).long().repeat_interleave(filling).to(device)
+        if exact:
+            missing = torch.from_numpy(self.capacity.by_degree - self._nodes_by_degree(chosen)).flatten()
+            degree[~real] = torch.from_numpy(np.tile(self.degrees, steps)).long().repeat_interleave(missing).to(device)
         before = first[0].to(device).repeat_interleave(per_batch[1].to(device))
-        if self.roomy:
-            center = torch.full((steps * edges,), nodes - 1, device=device)
-            center[places[1]] = batch.plan.center - before
-        else:
+        if exact:
             center = torch.repeat_interleave(degree, output_size=steps * edges)
             center = center - torch.arange(steps, device=device).repeat_interleave(edges) * nodes
-        # Edges that fill up a roomy batch are not read, but summing gradients takes long where one node has them all.
-        neighbor = torch.arange(steps * edges, device=device) % max(nodes, 1) if self.roomy else center.clone()
+            neighbor = center.clone()
+        else:  # padding edges are not read, but summing gradients takes long where one node has them all
+            center = torch.full((steps * edges,), nodes - 1, device=device)
+            center[places[1]] = batch.plan.center - before
+            neighbor = torch.arange(steps * edges, device=device) % max(nodes, 1)
         neighbor[places[1]] = batch.plan.neighbor - before
         member = torch.full((steps * nodes,), self.batch_size, device=device)
         first_graph = (graphs.cumsum(0) - graphs).to(device)
         member[places[0]] = batch.batch - first_graph.repeat_interleave(per_batch[0].to(device))
         degree = degree.view(steps, nodes)
-        by_node = storage.graphs.schema.level == "node"
+        by_node = collater.graphs.schema.level == "node"
         size = nodes if by_node else self.batch_size + 1
-        y, counts = _filled(batch.y, places[0] if by_node else _places(graphs, size, device), steps, size)
-        x = batch.x if "x" in batch else torch.ones(batch.num_nodes, 1, device=device)
-        attributes = None
+        y, counts = _padded(batch.y, places[0] if by_node else _places(graphs, size, device), steps, size)
+        tables = {
+            "neighbor": neighbor.view(steps, edges),
+            "center": center.view(steps, edges),
+            "start": degree.cumsum(1) - degree,
+            "degree": degree,
+            "order": torch.sort(degree, dim=1, descending=True, stable=True)[1],
+            "member": member.view(steps, nodes),
+            "real": real.view(steps, nodes),
+            "y": y,
+            "counts": counts,
+        }
+        if "x" in batch:
+            tables["x"] = _padded(batch.x, places[0], steps, nodes)[0]
         if "edge_attr" in batch:
-            attributes = _filled(batch.edge_attr.index_select(0, batch.plan.edge), places[1], steps, edges)[0]
-        return PaddedEpoch(
-            x=_filled(x, places[0], steps, nodes)[0],
-            neighbor=neighbor.view(steps, edges),
-            center=center.view(steps, edges),
-            start=degree.cumsum(1) - degree,
-            degree=degree,
-            order=torch.sort(degree, dim=1, descending=True, stable=True)[1],
-            member=member.view(steps, nodes),
-            real=real.view(steps, nodes),
-            y=y,
-            counts=counts,
-            edge_attr=attributes,
+            tables["edge_attr"] = _padded(batch.edge_attr.index_select(0, batch.plan.edge), places[1], steps, edges)[0]
+        return tables
+
+    def plan(self, row: dict[str, Tensor]) -> Plan:
+        """The plan of one batch, from its row of the tables."""
+        kind = Plan if self.capacity.exact else PaddedPlan
+        edge = torch.arange(row["center"].size(0), device=row["center"].device)
+        return kind.of_slots(
+            row["neighbor"], row["center"], edge, row["degree"], self.capacity.profile, row["order"], row["start"],
+            flow=self.collater.graphs.schema.flow,
+        )  # fmt: skip
+
+    def batch(self, row: dict[str, Tensor], plan: Plan) -> Data:
+        """One batch, from its row of the tables, as a network takes it."""
+        there = {name: row[name] for name in ("x", "edge_attr", "y", "counts", "real") if name in row}
+        return Data(
+            batch=row["member"], plan=plan, num_graphs=self.batch_size + 1, num_nodes=len(row["member"]), **there
         )
 
-    def _of(self, chosen: Sequence[Tensor]) -> np.ndarray:
+    def _nodes_by_degree(self, chosen: Sequence[Tensor]) -> np.ndarray:
         """``[T, D]`` nodes of each degree in each batch."""
         return np.stack([self._histogram[numbers.numpy()].sum(0) for numbers in chosen])
-
-
-def plan_of(row: PaddedEpoch, padding: Padding) -> Plan:
-    """The plan of one batch, from tensors without their first dimension."""
-    kind = RoomyPlan if padding.roomy else Plan
-    edge = torch.arange(row.center.size(0), device=row.center.device)
-    flow = padding.storage.graphs.schema.flow
-    return kind.of_slots(row.neighbor, row.center, edge, row.degree, padding.profile, row.order, row.start, flow=flow)
 
 
 def _places(sizes: Tensor, width: int, device: torch.device) -> Tensor:
@@ -179,7 +141,7 @@ def _places(sizes: Tensor, width: int, device: torch.device) -> Tensor:
     return torch.arange(batch.size(0), device=device) - first[batch] + batch * width
 
 
-def _filled(values: Tensor, places: Tensor, steps: int, size: int) -> tuple[Tensor, Tensor]:
+def _padded(values: Tensor, places: Tensor, steps: int, size: int) -> tuple[Tensor, Tensor]:
     """Values at their places in ``[steps, size, …]``, zeros elsewhere, and which places are theirs."""
     table = values.new_zeros(steps * size, *values.shape[1:])
     table[places] = values

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pggnn.data.formats.records import Record, describe
+from pggnn.data.formats.validation import Record, describe
 from pggnn.data.schema import Name, Schema
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.formats.records import SPLITS, Record
+from pggnn.data.formats.validation import SPLITS, Record
 from pggnn.data.graphs import Graphs, compact, join_columns
 from pggnn.data.schema import Name, Schema
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pggnn.data.dataset import GraphDataset
-from pggnn.data.formats.records import SPLITS
+from pggnn.data.formats.validation import SPLITS
 from pggnn.data.graphs import Graphs, starts
 from pggnn.data.schema import Name, Schema
 from pggnn.files import replacing

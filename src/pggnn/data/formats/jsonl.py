@@ -29,7 +29,7 @@ from pathlib import Path
 from pggnn.data.dataset import GraphDataset, Transform
 from pggnn.data.formats.agreement import expected, outline, unknown
 from pggnn.data.formats.assembly import assemble
-from pggnn.data.formats.records import MOST_NODES, Problem, Record, check_graph, describe, read_line
+from pggnn.data.formats.validation import MOST_NODES, Problem, Record, check_graph, describe, read_line
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
 

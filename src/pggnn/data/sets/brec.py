@@ -53,7 +53,7 @@ def read_brec(path: Path) -> Graphs:
             try:
                 graphs.append(decode(text))
             except ValueError as error:
-                raise ValueError(f"{place}, {text[:40]!r}, {error}") from None
+                raise ValueError(f"{place}: graph {text[:40]!r}: {error}") from None
     nodes = torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.long)
     return Graphs(
         nodes,

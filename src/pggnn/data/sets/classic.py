@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable
 from itertools import combinations
 from math import isqrt
 
+import networkx as nx
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -29,29 +30,26 @@ def cycle(n: int) -> Data:
 def complete(n: int) -> Data:
     """The complete graph of n nodes."""
     _check_size(n, 1, n, "a complete graph")
-    return _graph(~torch.eye(n, dtype=torch.bool))
+    return _from_adjacency(~torch.eye(n, dtype=torch.bool))
 
 
 def rook(n: int = 4) -> Data:
     """The n × n rook's (lattice) graph, SRG(n², 2n − 2, n − 2, 2): cells of a board that share a row or a column."""
     _check_size(n, 2, n * n, "a rook's graph")
-    row, column = torch.arange(n * n) // n, torch.arange(n * n) % n
-    return _graph((row[:, None] == row) ^ (column[:, None] == column))
+    return _from_networkx(nx.cartesian_product(nx.complete_graph(n), nx.complete_graph(n)))
 
 
 def shrikhande() -> Data:
     """The Shrikhande graph: SRG(16, 6, 2, 2) as the 4 × 4 rook's graph is, but without its 4-cliques."""
-    row, column = torch.arange(16) // 4, torch.arange(16) % 4
-    step = (row[:, None] - row) % 4 * 4 + (column[:, None] - column) % 4
-    return _graph(torch.isin(step, torch.tensor([1, 3, 4, 12, 5, 15])))  # ±(0, 1), ±(1, 0), ±(1, 1)
+    torus = nx.grid_2d_graph(4, 4, periodic=True)
+    torus.add_edges_from([((i, j), ((i + 1) % 4, (j + 1) % 4)) for i, j in torus])
+    return _from_networkx(torus)
 
 
 def triangular(n: int) -> Data:
     """The triangular graph T(n), SRG(n(n − 1)/2, 2(n − 2), n − 2, 4): pairs of n things that have one in common."""
     _check_size(n, 4, n * (n - 1) // 2, "a triangular graph")
-    pairs = torch.tensor(list(combinations(range(n), 2)))
-    in_common = (pairs[:, None, :, None] == pairs[None, :, None, :]).sum((2, 3))
-    return _graph(in_common == 1)
+    return _from_networkx(nx.line_graph(nx.complete_graph(n)), combinations(range(n), 2))
 
 
 def paley(q: int) -> Data:
@@ -63,7 +61,7 @@ def paley(q: int) -> Data:
     p = isqrt(q)
     if _is_prime(q) and q % 4 == 1:
         element = torch.arange(q)
-        return _graph(torch.isin((element[:, None] - element) % q, element[1:] ** 2 % q))
+        return _from_adjacency(torch.isin((element[:, None] - element) % q, element[1:] ** 2 % q))
     if p * p != q or not _is_prime(p) or p == 2:
         raise ValueError(f"a Paley graph needs a prime of the form 4k + 1 or the square of an odd prime, got {q}")
     # The field's elements are a + b√r, numbered p·a + b, where r is no square modulo p.
@@ -71,7 +69,7 @@ def paley(q: int) -> Data:
     r = next(r for r in range(2, p) if pow(r, (p - 1) // 2, p) == p - 1)
     squares = (a * a + r * b * b) % p * p + 2 * a * b % p
     difference = (a[:, None] - a) % p * p + (b[:, None] - b) % p
-    return _graph(torch.isin(difference, squares[1:]))
+    return _from_adjacency(torch.isin(difference, squares[1:]))
 
 
 def csl(n: int = CSL_NODES, skip: int = CSL_SKIPS[0]) -> Data:
@@ -79,8 +77,7 @@ def csl(n: int = CSL_NODES, skip: int = CSL_SKIPS[0]) -> Data:
     _check_size(n, 3, n, "a cycle")
     if not 1 <= skip <= n // 2:
         raise ValueError(f"the skip must be between 1 and n/2 = {n // 2}, got {skip}")
-    node = torch.arange(n)
-    return _graph(torch.isin((node[:, None] - node) % n, torch.tensor([1, n - 1, skip, n - skip])))
+    return _from_networkx(nx.circulant_graph(n, [1, skip]))
 
 
 def cfi(base: Data, twisted: bool = False, compact: bool = False) -> Data:
@@ -96,7 +93,8 @@ def cfi(base: Data, twisted: bool = False, compact: bool = False) -> Data:
     adjacency = adjacency_matrix(base)
     around: list[list[int]] = [row.nonzero().flatten().tolist() for row in adjacency]
     most = max(map(len, around), default=0)
-    if not adjacency.equal(adjacency.t()) or adjacency.diagonal().any() or not _connected(adjacency) or most < 1:
+    connected = most and nx.is_connected(nx.from_numpy_array(adjacency.numpy()))
+    if not adjacency.equal(adjacency.t()) or adjacency.diagonal().any() or most < 1 or not connected:
         raise ValueError(f"the base must be connected, undirected, without self-loops and with an edge, got {base}")
     if most > MOST_CFI_DEGREE:
         raise ValueError(f"the base may have degrees up to {MOST_CFI_DEGREE}, got {most}")
@@ -110,7 +108,7 @@ def cfi(base: Data, twisted: bool = False, compact: bool = False) -> Data:
             edges += [((v, s), (w, t)) for s in inner[v] for t in inner[w] if ((w in s) == (v in t)) != twist]
         else:
             edges += [((v, w, side), (w, v, side != twist)) for side in (False, True)]
-    return _joined(edges)
+    return _from_networkx(nx.Graph(edges))
 
 
 def coloured_pair() -> tuple[Data, Data]:
@@ -118,8 +116,8 @@ def coloured_pair() -> tuple[Data, Data]:
 
     Nodes 2 and 3 are green, ``x`` = (0, 1), the others blue, (1, 0). Sums over neighbours cannot tell them apart.
     """
-    squares = _joined([(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (3, 5), (4, 5)])
-    triangles = _joined([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)])
+    squares = _from_networkx(nx.Graph([(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (3, 5), (4, 5)]))
+    triangles = _from_networkx(nx.Graph([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)]))
     squares.x = triangles.x = torch.eye(2)[[0, 0, 1, 1, 0, 0]]
     return squares, triangles
 
@@ -129,29 +127,13 @@ def adjacency_matrix(graph: Data) -> Tensor:
     return to_dense_adj(graph.edge_index, max_num_nodes=graph.num_nodes)[0].bool()
 
 
-def strongly_regular(graph: Data) -> tuple[int, int, int, int] | None:
-    """The parameters (n, degree, λ, μ) of a strongly regular graph, counted; None of any other, or a complete one."""
-    adjacency = adjacency_matrix(graph)
-    common = adjacency.double() @ adjacency.double()
-    apart = ~(adjacency | torch.eye(len(adjacency), dtype=torch.bool))
-    counted = [values.unique().tolist() for values in (adjacency.sum(0), common[adjacency], common[apart])]
-    if any(len(values) != 1 for values in counted):
-        return None
-    degree, joined, unjoined = (int(value) for (value,) in counted)
-    return len(adjacency), degree, joined, unjoined
-
-
-def _graph(adjacency: Tensor) -> Data:
+def _from_adjacency(adjacency: Tensor) -> Data:
     return Data(edge_index=adjacency.nonzero().t().contiguous(), num_nodes=len(adjacency))
 
 
-def _joined(edges: Iterable[tuple[Hashable, Hashable]]) -> Data:
-    """The undirected graph with these edges; nodes of any name are numbered as they come."""
-    number: dict[Hashable, int] = {}
-    ends = [[number.setdefault(name, len(number)) for name in edge] for edge in edges]
-    adjacency = torch.zeros(len(number), len(number), dtype=torch.bool)
-    adjacency[tuple(torch.tensor(ends).t())] = True
-    return _graph(adjacency | adjacency.t())
+def _from_networkx(graph: nx.Graph, nodes: Iterable[Hashable] | None = None) -> Data:
+    """The graph with nodes numbered in the given order; by default that in which they were added."""
+    return _from_adjacency(torch.from_numpy(nx.to_numpy_array(graph, nodes and list(nodes), dtype=bool)))
 
 
 def _check_size(n: int, least: int, nodes: int, what: str) -> None:
@@ -161,11 +143,3 @@ def _check_size(n: int, least: int, nodes: int, what: str) -> None:
 
 def _is_prime(n: int) -> bool:
     return n > 1 and all(n % d for d in range(2, isqrt(n) + 1))
-
-
-def _connected(adjacency: Tensor) -> bool:
-    reached = torch.zeros(len(adjacency), dtype=torch.bool)
-    reached[:1] = True
-    while (further := reached | adjacency[reached].any(0)).sum() > reached.sum():
-        reached = further
-    return bool(reached.all())

@@ -15,7 +15,7 @@ from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from pggnn.ops.graph import Graph
 from pggnn.orderings import Reading
-from pggnn.plan import Plan, RoomyPlan
+from pggnn.plan import PaddedPlan, Plan
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Tiles:
     @classmethod
     def build(cls, plan: Plan | Graph, reading: Reading, block: int) -> "Tiles":
         """Lays the sequences out in tiles of ``block``."""
-        extent = Extent(plan.profile, reading, block, isinstance(plan, RoomyPlan))
+        extent = Extent(plan.profile, reading, block, isinstance(plan, PaddedPlan))
         degree = plan.degree.index_select(0, plan.order)
         count, slots = reading.count(degree), degree + 1
         order = plan.order.to(torch.int32)
@@ -137,10 +137,10 @@ class Chunk:
 
 
 class Extent:
-    """How many sequences, slots and tiles there are, or at most if it is ``roomy``, from the profile alone."""
+    """How many sequences, slots and tiles there are, or at most if ``padded``, from the profile alone."""
 
-    def __init__(self, profile: Tensor, reading: Reading, block: int, roomy: bool = False) -> None:
-        self.block, self.roomy = block, roomy
+    def __init__(self, profile: Tensor, reading: Reading, block: int, padded: bool = False) -> None:
+        self.block, self.padded = block, padded
         self._chunks: dict[tuple[int, int, int], list[Chunk]] = {}
         groups = [(n, nodes, reading.count(n), reading.length(n)) for n, nodes in profile.tolist()]
         slot_ends = list(accumulate(nodes * (n + 1) for n, nodes, _, _ in groups))
@@ -208,7 +208,7 @@ class Extent:
 
     def _chunk(self, tile: int, tiles: int, rows: int, longest: int, slab: int | None) -> Chunk:
         begin, end = tile * self.block, min((tile + tiles) * self.block, self.sequences)
-        first, last = (0, self.slots) if self.roomy else (self._slots_before(begin), self._slots_before(end - 1, 1))
+        first, last = (0, self.slots) if self.padded else (self._slots_before(begin), self._slots_before(end - 1, 1))
         return Chunk(tile, tiles, begin, end, first, last, rows, longest, slab)
 
     def _slots_before(self, sequence: int, more: int = 0) -> int:

@@ -17,8 +17,8 @@ class WeightGradient:
 
     def __init__(self, geometry: Geometry, layers: list[Layer], rows: int) -> None:
         self.geometry, self.layers = geometry, layers
-        roomy = has_room(geometry.device, WIDEST_ROW)
-        self.side = min(geometry.width, 128 if geometry.dtype.itemsize == 2 and roomy else 64)
+        large = has_room(geometry.device, WIDEST_ROW)
+        self.side = min(geometry.width, 128 if geometry.dtype.itemsize == 2 and large else 64)
         self.tiles = (geometry.wide // self.side) * (geometry.width // self.side)
         self.alone = self.side > 64  # a program fills a multiprocessor
         programs = geometry.processors * (1 if self.alone else 2)

@@ -42,8 +42,8 @@ class Pool:
 
 
 def _unused(buffer: Tensor) -> bool:
-    storage = buffer.untyped_storage()
-    return torch._C._storage_Use_Count(storage._cdata) <= 2  # the pool's tensor, and the handle just made
+    collater = buffer.untyped_storage()
+    return torch._C._storage_Use_Count(collater._cdata) <= 2  # the pool's tensor, and the handle just made
 
 
 POOL = Pool()

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from pggnn.data.batching.batches import Batches
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
 from pggnn.train.engine.task import Task
 
 TIMES_LARGER = {"cpu": 4, "cuda": 32}
@@ -15,10 +15,10 @@ TIMES_LARGER = {"cpu": 4, "cuda": 32}
 
 
 def ordered_batches(
-    storage: Storage, batch_size: int, index: Tensor | None = None, shard: tuple[int, int] = (0, 1)
+    collater: Collater, batch_size: int, index: Tensor | None = None, shard: tuple[int, int] = (0, 1)
 ) -> Batches:
     """The given graphs in their order, in batches for evaluation."""
-    return Batches(storage, TIMES_LARGER[storage.device.type] * batch_size, index=index, shard=shard)
+    return Batches(collater, TIMES_LARGER[collater.device.type] * batch_size, index=index, shard=shard)
 
 
 @torch.no_grad()

@@ -7,16 +7,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from lightning.fabric import Fabric
 from torch import Tensor
 from torch.utils.data import DataLoader
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 
+from pggnn.capture.graphs import takes_padded_plans
+from pggnn.capture.replay import Replay
 from pggnn.data.batching.batches import Batches
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
+from pggnn.data.batching.padding import Padding
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config
 from pggnn.train.engine import checkpoint
@@ -29,12 +32,15 @@ from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradi
 from pggnn.train.engine.schedule import Schedule
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 
-if TYPE_CHECKING:
-    from pggnn.train.engine.replay import Replay
-
 LAST, PREVIOUS, BEST = (f"{name}.safetensors" for name in ("last", "previous", "best"))
 MOST_KEPT = 2**22
 """Nodes and edges up to which the batches of validation and test are kept from epoch to epoch."""
+MOST_STEPS = 2**20
+"""Steps of sequences up to which a padded batch is recorded, however little of it is real."""
+MOST_PADDED = 4
+"""Times the steps of a batch that a larger padded one may have, where padding takes no time, but memory."""
+TABLES = 8
+"""Times the tables of an epoch that a GPU must have memory for: making them takes about half of that."""
 
 
 class Diverged(ValueError):
@@ -67,10 +73,12 @@ class Training:
     checkpoint ends with the same weights as one left alone.
     """
 
-    def __init__(self, config: Config, storage: Storage, split: Split, seed: int, folder: Path, fabric: Fabric) -> None:
+    def __init__(
+        self, config: Config, collater: Collater, split: Split, seed: int, folder: Path, fabric: Fabric
+    ) -> None:
         self.config, self.split, self.seed, self.folder, self.fabric = config, split, seed, folder, fabric
-        self.storage, optim = storage, config.optim
-        schema = storage.graphs.schema
+        self.collater, optim = collater, config.optim
+        schema = collater.graphs.schema
         self.task = Task(schema, optim.loss)
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
@@ -92,16 +100,30 @@ class Training:
             self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
         self._shard = fabric.global_rank, fabric.world_size
-        self.batches = Batches(storage, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
+        self.batches = Batches(collater, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
     @cached_property
-    def _replay(self) -> "Replay | None":
-        from pggnn.train.engine.replay import Replay, worthwhile
-
-        padding = worthwhile(self)
-        return None if padding is None else Replay(self, padding)
+    def _replay(self) -> Replay | None:
+        """The steps as a CUDA graph, if they can and should be recorded."""
+        collater, fabric, config = self.collater, self.fabric, self.config
+        possible = (
+            config.run.record
+            and fabric.device.type == collater.device.type == "cuda"
+            and fabric.world_size == 1
+            and config.run.precision != "16"
+            and config.data.workers == 0
+        )
+        if not possible:
+            return None
+        exact = config.run.precision == "64" or not all(map(takes_padded_plans, self.network.convs))
+        padding = Padding(collater, self.split.train, config.optim.batch_size, exact)
+        memory = torch.cuda.get_device_properties(fabric.device).total_memory
+        most_steps = max(MOST_STEPS, (1.5 if exact else MOST_PADDED) * padding.mean_steps)
+        if TABLES * padding.nbytes * len(self.batches) > memory or padding.capacity.steps > most_steps:
+            return None
+        return Replay(self.step, padding, self.adam, fabric.device)
 
     @property
     def parameters(self) -> int:
@@ -149,27 +171,32 @@ class Training:
 
     def train_epoch(self, callback: Callback) -> float:
         """One epoch; returns the mean loss."""
-        fabric, clip = self.fabric, self.config.optim.clip
+        fabric = self.fabric
         torch.manual_seed(derived_seed(self.seed, self.state["epoch"], fabric.global_rank))
         self.batches.epoch = self.state["epoch"]
         totals = [self._targets(numbers) for numbers in self.batches.chosen()]
         self.scorer.train()
         if self._replay is not None:
-            return self._checked(self._replay.epoch(totals, callback))
+            return self._checked(self._replay.epoch(self.batches.chosen(), totals, self.schedule.lr, callback.step))
         summed, seen = torch.zeros((), device=fabric.device), 0
         for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
-            loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y))
-            fabric.backward(loss * (fabric.world_size / total))
-            if clip is not None:
-                self._precision.unscale_gradients(self.adam)
-                clip_gradients(self.network, clip)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
-            summed += loss.detach() / self.config.model.committee
+            summed += self.step(batch, total)
             seen += total
             callback.step(step, len(totals), summed, seen)
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
         return self._checked(float(everywhere) / seen)
+
+    def step(self, batch: Data, total: int | Tensor) -> Tensor:
+        """Forward, backward and an update for a batch with ``total`` targets; returns the sum of their losses. It can
+        be recorded: it asks the device nothing."""
+        loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y), getattr(batch, "counts", None))
+        self.fabric.backward(loss * self.fabric.world_size / total)
+        if self.config.optim.clip is not None:
+            self._precision.unscale_gradients(self.adam)
+            clip_gradients(self.network, self.config.optim.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss.detach() / self.config.model.committee
 
     @torch.no_grad()
     def _update_average(self) -> None:
@@ -228,12 +255,12 @@ class Training:
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
         index: Tensor = getattr(self.split, part)
-        if int(self.storage.counts[:, index].sum()) > MOST_KEPT:
+        if int(self.collater.counts[:, index].sum()) > MOST_KEPT:
             return self._ordered(index)
         return self._evaluated.setdefault(part, list(self._ordered(index)))
 
     def _ordered(self, index: Tensor) -> Batches:
-        return ordered_batches(self.storage, self.config.optim.batch_size, index, self._shard)
+        return ordered_batches(self.collater, self.config.optim.batch_size, index, self._shard)
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
@@ -253,11 +280,11 @@ class Training:
 
     def _moved(self, batches: Iterable[Batch]) -> Iterable[Batch]:
         """Batches on the device of the network, if the graphs are kept elsewhere."""
-        if self.storage.device == self.fabric.device:
+        if self.collater.device == self.fabric.device:
             return batches
         return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
 
     def _targets(self, numbers: Tensor) -> int:
-        if self.storage.graphs.schema.level == "node":
-            return max(1, int(self.storage.counts[0].index_select(0, numbers).sum()))
+        if self.collater.graphs.schema.level == "node":
+            return max(1, int(self.collater.counts[0].index_select(0, numbers).sum()))
         return len(numbers)

@@ -146,6 +146,10 @@ class Scorer(torch.nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """The network's scores, for each graph or node, or those of each in a committee."""
         dtype = next(self.network.parameters()).dtype
-        x = batch.x.to(dtype) if "x" in batch else torch.ones(batch.num_nodes, 1, dtype=dtype, device=batch.ptr.device)
+        x = (
+            batch.x.to(dtype)
+            if "x" in batch
+            else torch.ones(batch.num_nodes, 1, dtype=dtype, device=batch.batch.device)
+        )
         edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
-        return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs)
+        return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, getattr(batch, "real", None))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data import loading
-from pggnn.data.batching.storage import Storage, fitting
+from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
@@ -37,9 +37,9 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def stored(graphs: Graphs) -> Storage:
+def collater_for(graphs: Graphs) -> Collater:
     """Graphs for evaluation, on the networks' device if they fit there."""
-    return Storage(graphs, fitting(graphs, device()))
+    return Collater(graphs, fitting(graphs, device()))
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ class Trained:
         return dataset
 
     def answers(
-        self, storage: Storage, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True
+        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True
     ) -> tuple[Tensor, Tensor]:
         """Mean outputs of the networks for the given graphs, probabilities of classes or values, and the targets."""
         chosen = [self.scorers[trial] for trial in trials or self.scorers]
-        batches = ordered_batches(storage, self.config.optim.batch_size, index)
+        batches = ordered_batches(collater, self.config.optim.batch_size, index)
         place = next(chosen[0].parameters()).device
         outputs, expected = compute_outputs(chosen, self.task, batches, place, targets)
         return outputs.cpu(), expected.cpu()
@@ -136,7 +136,7 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
         check_same(trained.config, graphs)
     if "y" not in graphs.node | graphs.graph:
         raise ValueError(f"{name}: the graphs have no targets to evaluate against; pggnn predict needs none")
-    storage = stored(graphs)
+    collater = collater_for(graphs)
     for trial in trained.scorers:
         if data is None:
             found = protocol.split(trained.config, graphs, trial)
@@ -145,11 +145,11 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
             index = dataset.splits[split] if split else torch.arange(len(graphs))
-        outputs, targets = trained.answers(storage, index, [trial])
+        outputs, targets = trained.answers(collater, index, [trial])
         figures: dict[str, Any] = task.measure(outputs, targets)
         numbers = torch.arange(len(index))
         if trained.schema.level == "node":
-            numbers = numbers.repeat_interleave(storage.counts[0].cpu()[index])
+            numbers = numbers.repeat_interleave(collater.counts[0].cpu()[index])
         lost = index[numbers[~is_finite(outputs)].unique()].tolist()
         if lost:
             figures[NONFINITE] = [dataset.ids[i] if dataset.ids else i for i in lost]
@@ -159,12 +159,12 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
     ``"note"`` says so."""
-    storage = stored(Graphs.of(dataset))
-    outputs, _ = trained.answers(storage, targets=False)
-    names = dataset.ids or range(len(storage.graphs))
+    collater = collater_for(Graphs.of(dataset))
+    outputs, _ = trained.answers(collater, targets=False)
+    names = dataset.ids or range(len(collater.graphs))
     places: list[dict[str, Any]] = [{"graph": name} for name in names]
     if trained.schema.level == "node":
-        counts = storage.counts[0].tolist()
+        counts = collater.counts[0].tolist()
         places = [row | {"node": i} for row, nodes in zip(places, counts, strict=True) for i in range(nodes)]
     for place, row in zip(places, outputs.tolist(), strict=True):
         yield place | _answer(trained, row)

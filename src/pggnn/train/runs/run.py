@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pggnn.console import is_gpu_full, tell
 from pggnn.data import loading
-from pggnn.data.batching.storage import Storage, fitting
+from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.graphs import Graphs
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config
@@ -62,10 +62,10 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
                 train_side_by_side([(config, trial) for trial in pending], jobs, resume, bars)
             elif pending:
                 fabric = make_fabric(config)
-                storage = make_storage(config, graphs, fabric)
+                collater = make_collater(config, graphs, fabric)
                 for trial in pending:
                     bar = bars.add(trial.name, config.optim.epochs)
-                    train_trial(config, trial, storage, fabric, resume, bar)
+                    train_trial(config, trial, collater, fabric, resume, bar)
                     bar.finish()
         return conclude(config, main)
 
@@ -79,7 +79,7 @@ def check(config: Config, graphs: Graphs) -> None:
     protocol.split(config, graphs, protocol.trials(config)[0])
     build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
     if config.model.relabellings > 0:
-        some = Storage(graphs).take(torch.arange(min(len(graphs), 8)))
+        some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
             raise ValueError(
                 f"model.relabellings is for features that are rows of the adjacency matrix, which those of "
@@ -88,7 +88,7 @@ def check(config: Config, graphs: Graphs) -> None:
 
 
 def train_trial(
-    config: Config, trial: Trial, storage: Storage, fabric: Fabric, resume: str | None, callback: Callback
+    config: Config, trial: Trial, collater: Collater, fabric: Fabric, resume: str | None, callback: Callback
 ) -> None:
     """Trains one trial to its end."""
     folder = config.folder / trial.name
@@ -100,7 +100,7 @@ def train_trial(
     with locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             clear(folder)
-        training = make_training(config, trial, storage, folder, fabric)
+        training = make_training(config, trial, collater, folder, fabric)
         if resume is not None and any((folder / name).exists() for name in (LAST, PREVIOUS)):
             path = folder / {"last": LAST, "previous": PREVIOUS}[resume]
             try:
@@ -119,12 +119,12 @@ def train_trial(
 def first_training(config: Config, graphs: Graphs, folder: Path) -> Training:
     """The training of a run's first trial, in a folder of its own; it has not begun."""
     fabric = make_fabric(config)
-    return make_training(config, protocol.trials(config)[0], make_storage(config, graphs, fabric), folder, fabric)
+    return make_training(config, protocol.trials(config)[0], make_collater(config, graphs, fabric), folder, fabric)
 
 
-def make_training(config: Config, trial: Trial, storage: Storage, folder: Path, fabric: Fabric) -> Training:
+def make_training(config: Config, trial: Trial, collater: Collater, folder: Path, fabric: Fabric) -> Training:
     """The training of a trial, in a folder."""
-    return Training(config, storage, protocol.split(config, storage.graphs, trial), trial.seed, folder, fabric)
+    return Training(config, collater, protocol.split(config, collater.graphs, trial), trial.seed, folder, fabric)
 
 
 def load_graphs(config: Config) -> Graphs:
@@ -171,9 +171,9 @@ def make_fabric(config: Config) -> Fabric:
     return fabric
 
 
-def make_storage(config: Config, graphs: Graphs, fabric: Fabric) -> Storage:
+def make_collater(config: Config, graphs: Graphs, fabric: Fabric) -> Collater:
     """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU."""
-    return Storage(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
+    return Collater(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
 
 
 def train_side_by_side(

@@ -18,7 +18,7 @@ from pggnn.train.engine.log import Record
 from pggnn.train.engine.loop import Callback
 from pggnn.train.options import load
 from pggnn.train.runs.protocol import Trial
-from pggnn.train.runs.run import ORPHANED, STOPPED, load_graphs, make_fabric, make_storage, train_trial
+from pggnn.train.runs.run import ORPHANED, STOPPED, load_graphs, make_collater, make_fabric, train_trial
 
 
 class Ended(Exception):
@@ -46,9 +46,9 @@ def train(folder: str, seed: str, fold: str, resume: str, until: str) -> None:
     """Trains one trial of the run in ``folder``."""
     config = load(folder)
     limits, fabric = Limits(float(until), config.optim.epochs), make_fabric(config)
-    storage = make_storage(config, load_graphs(config), fabric)
+    collater = make_collater(config, load_graphs(config), fabric)
     trial = Trial(int(seed), None if fold == "None" else int(fold))
-    train_trial(config, trial, storage, fabric, None if resume == "new" else resume, limits)
+    train_trial(config, trial, collater, fabric, None if resume == "new" else resume, limits)
 
 
 def run(arguments: list[str]) -> int:

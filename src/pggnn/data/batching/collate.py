@@ -15,7 +15,7 @@ CHUNK = 2**22
 """Edges that are sorted at a time."""
 
 
-class Storage:
+class Collater:
     """Graphs that lie on a device. Batches are gathered there, plans included, without waiting for it.
 
     Edges were checked when the graphs were read, and are sorted into neighbourhoods here once; a batch's plan is put
@@ -41,7 +41,7 @@ class Storage:
             self._degree = degree.to(self.device)
             self._edge = None if edge is None else edge.to(self.device)
 
-    def take(self, chosen: Tensor) -> Batch:
+    def collate(self, chosen: Tensor) -> Batch:
         """The batch of the graphs with the given numbers, in that order."""
         graphs, device = self.graphs, self.device
         counts = self.counts.index_select(1, chosen)

@@ -9,94 +9,99 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pggnn.baselines import rgin, rp
+from pggnn.capture.replay import Replay, Rows
 from pggnn.data.batching.batches import Batches
-from pggnn.data.batching.padding import PaddedEpoch, Padding, plan_of
-from pggnn.data.batching.storage import Storage
+from pggnn.data.batching.collate import Collater
+from pggnn.data.batching.padding import Padding
 from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
 from pggnn.data.sets.counting import Counting
 from pggnn.nn.norm import RowNorm, counting
 from pggnn.ops import HAS_TRITON, structure
 from pggnn.ops.fused.tiles import Tiles
-from pggnn.plan import Plan, RoomyPlan
+from pggnn.plan import PaddedPlan, Plan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.engine.loop import Callback, Split, Training
 from pggnn.train.engine.models import MODELS
-from pggnn.train.engine.replay import Replay, Rows
 from pggnn.train.runs.run import make_fabric
 
 
 @pytest.fixture
-def storage():
-    return Storage(Graphs.of(Counting("er", seed=0, graphs=30)))
+def collater():
+    return Collater(Graphs.of(Counting("er", seed=0, graphs=30)))
 
 
-def test_padded_batches_hold_the_batches(storage):
-    batches = Batches(storage, 8, "shuffle")
-    padding = Padding(storage, torch.arange(30), 8)
+def test_padded_batches_hold_the_batches(collater):
+    batches = Batches(collater, 8, "shuffle")
+    padding = Padding(collater, torch.arange(30), 8)
     padding.extend(batches.chosen())
     epoch = padding.epoch(batches.chosen())
     for number, batch in enumerate(batches):
-        row = PaddedEpoch(**{name: table[number] for name, table in epoch.tensors().items()})
+        row = {name: table[number] for name, table in epoch.items()}
         nodes, edges = batch.num_nodes, batch.num_edges
-        plan = plan_of(row, padding)
+        plan = padding.plan(row)
+        row = padding.batch(row, plan)
         assert torch.equal(row.real, torch.arange(len(row.real)) < nodes)
         assert torch.equal(row.x[:nodes], batch.x)
         assert torch.equal(row.y[row.counts], batch.y)
-        assert torch.equal(row.member[:nodes], batch.batch)
-        assert (row.member[nodes:] == 8).all()
+        assert torch.equal(row.batch[:nodes], batch.batch)
+        assert (row.batch[nodes:] == 8).all()
         for field in ("neighbor", "center"):
             assert torch.equal(getattr(plan, field)[:edges], getattr(batch.plan, field))
-        assert torch.equal(plan.neighbor[edges:], plan.center[edges:]), "what fills up is its own neighbour"
+        assert torch.equal(plan.neighbor[edges:], plan.center[edges:]), "a padding node is its own neighbour"
         assert torch.equal(plan.degree[:nodes], batch.plan.degree)
         built = Plan.build(torch.stack([plan.neighbor, plan.center]), len(row.real))
         for field in ("center", "start", "degree", "order", "profile"):
             assert torch.equal(getattr(plan, field), getattr(built, field)), field
 
 
-@pytest.mark.parametrize("roomy", [False, True])
-def test_what_an_epoch_takes_is_known_before(roomy, storage):
-    batches = Batches(storage, 8, "shuffle")
-    padding = Padding(storage, torch.arange(30), 8, roomy)
+@pytest.mark.parametrize("exact", [True, False])
+def test_what_an_epoch_takes_is_known_before(exact, collater):
+    batches = Batches(collater, 8, "shuffle")
+    padding = Padding(collater, torch.arange(30), 8, exact)
     padding.extend(batches.chosen())
-    tables = padding.epoch(batches.chosen()).tensors()
+    tables = padding.epoch(batches.chosen())
     size = sum(table.nbytes for name, table in tables.items() if name not in ("y", "counts"))
     assert padding.nbytes * len(batches) == size
 
 
-def test_roomy_batches_hold_the_batches(storage):
-    batches = Batches(storage, 8, "shuffle")
-    padding = Padding(storage, torch.arange(30), 8, roomy=True)
+def test_batches_padded_to_a_bound_hold_the_batches(collater):
+    batches = Batches(collater, 8, "shuffle")
+    padding = Padding(collater, torch.arange(30), 8, exact=False)
     padding.extend(batches.chosen())
     epoch = padding.epoch(batches.chosen())
-    exact = Padding(storage, torch.arange(30), 8)
-    assert padding.steps[0] < exact.steps[0]
-    room = torch.repeat_interleave(*padding.profile.unbind(1))
+    exact = Padding(collater, torch.arange(30), 8)
+    assert padding.capacity.steps < exact.capacity.steps
+    assert padding.mean_steps == exact.mean_steps < padding.capacity.steps
+    bound = torch.repeat_interleave(*padding.capacity.profile.unbind(1))
     for number, batch in enumerate(batches):
-        row = PaddedEpoch(**{name: table[number] for name, table in epoch.tensors().items()})
+        row = {name: table[number] for name, table in epoch.items()}
         nodes, edges = batch.num_nodes, batch.num_edges
-        plan = plan_of(row, padding)
-        assert isinstance(plan, RoomyPlan)
-        assert (plan.degree[plan.order] <= room).all(), "the k-th largest degree has room"
+        plan = padding.plan(row)
+        row = padding.batch(row, plan)
+        assert isinstance(plan, PaddedPlan)
+        assert (plan.degree[plan.order] <= bound).all(), "the k-th largest degree fits"
         assert torch.equal(plan.neighbor[:edges], batch.plan.neighbor)
         assert torch.equal(plan.center[:edges], batch.plan.center)
         assert torch.equal(plan.degree[:nodes], batch.plan.degree)
         assert (plan.degree[nodes:] == 0).all()
         assert (plan.center[edges:] == len(row.real) - 1).all()
         readers = torch.bincount(plan.neighbor[edges:], minlength=len(row.real))
-        assert len(readers) == len(row.real), "edges that fill up lead to nodes"
+        assert len(readers) == len(row.real), "padding edges lead to nodes"
         assert readers.max() <= readers.min() + 1, "to none of them much more often than to others"
         assert not row.real[-1], "the last node is nobody's"
 
 
-def test_room_is_made_for_more_than_the_next_batch(storage):
-    padding = Padding(storage, torch.arange(30), 4, roomy=True)
+def test_capacity_grows_beyond_the_next_batch(collater):
+    padding = Padding(collater, torch.arange(30), 4, exact=False)
     smaller = [torch.arange(2), torch.arange(2, 4)]
     assert not padding.extend(smaller)
-    needed = padding._counted(padding._of([torch.arange(8)])).max(0)
+    before = padding.capacity.counts
     assert padding.extend([torch.arange(8)])
-    assert (padding._peak >= 1.125 * needed).all()
-    assert (np.diff(padding._peak) <= 0).all(), "no fewer nodes have a degree or more than have a larger one"
+    grown = padding.capacity.counts
+    needed = (collater.collate(torch.arange(8)).plan.degree.numpy()[:, None] >= padding.degrees).sum(0)
+    assert (grown >= np.maximum(before, 1.25 * needed)).all()
+    assert (np.diff(grown) <= 0).all(), "no fewer nodes have a degree or more than have a larger one"
     assert not padding.extend([torch.arange(8)])
 
 
@@ -125,14 +130,14 @@ def test_norms_are_those_of_the_rows_that_count():
         torch.testing.assert_close(ours.state_dict()[name], value)
 
 
-def begin(storage, folder, device="cpu", precision="64", record=True, batch_size=8, clip=1.0, **options):
+def begin(collater, folder, device="cpu", precision="64", record=True, batch_size=8, clip=1.0, **options):
     config = Config(
         DataConfig("x"), ModelConfig(**{"hidden": 8, "layers": 2, **options}),
         OptimConfig(batch_size=batch_size, clip=clip),
         run=RunConfig(device=device, tensorboard=False, precision=precision, record=record),
     )  # fmt: skip
-    index = torch.arange(len(storage.graphs))
-    return Training(config, storage, Split(index, index, index), 0, folder, make_fabric(config))
+    index = torch.arange(len(collater.graphs))
+    return Training(config, collater, Split(index, index, index), 0, folder, make_fabric(config))
 
 
 def fit(training, epochs=3):
@@ -143,11 +148,15 @@ def fit(training, epochs=3):
     return losses
 
 
-def train(storage, folder, padded, **options):
-    training = begin(storage, folder, **options)
+def padded_replay(training, batch_size=8, exact=True):
+    padding = Padding(training.collater, training.split.train, batch_size, exact)
+    return Replay(training.step, padding, training.adam, training.fabric.device)
+
+
+def train(collater, folder, padded, **options):
+    training = begin(collater, folder, **options)
     if padded:
-        replay = Replay(training, Padding(storage, training.split.train, 8))
-        training._replay = replay
+        training._replay = replay = padded_replay(training)
         replay.step = replay.take_step  # without the recording, which needs a GPU
     return fit(training), training.network.state_dict()
 
@@ -169,21 +178,21 @@ EVERY = [
 
 
 @pytest.mark.parametrize("options", EVERY, ids=str)
-def test_padded_training_is_training(options, storage, tmp_path, monkeypatch):
+def test_padded_training_is_training(options, collater, tmp_path, monkeypatch):
     """Random draws, of which padding takes its share, give way to constants."""
     monkeypatch.setattr(Plan, "renumbered", lambda plan: plan)
     monkeypatch.setattr(torch, "rand", torch.zeros)
     monkeypatch.setattr(rgin, "VALUES", 1)
     monkeypatch.setattr(rp, "permute", lambda batch: torch.arange(len(batch)) - torch.searchsorted(batch, batch))
-    assert_same(*(train(storage, tmp_path, padded, **options) for padded in (False, True)))
+    assert_same(*(train(collater, tmp_path, padded, **options) for padded in (False, True)))
 
 
 @pytest.mark.parametrize("padded", [False, True])
-def test_each_step_follows_the_gradient_of_the_mean_loss(padded, storage, tmp_path):
+def test_each_step_follows_the_gradient_of_the_mean_loss(padded, collater, tmp_path):
     """Of the targets of its batch, also of a smaller last one; Adam would hide a factor."""
-    training = begin(storage, tmp_path, clip=None)
+    training = begin(collater, tmp_path, clip=None)
     if padded:
-        training._replay = replay = Replay(training, Padding(storage, training.split.train, 8))
+        training._replay = replay = padded_replay(training)
         replay.step = replay.take_step
     training.batches.epoch = 1
     batches, lost = iter(list(training.batches)), []
@@ -219,17 +228,16 @@ NETWORKS = [*EVERY, {"structure": 2}, {"numbering": "random"}, {"root": "linear"
 
 
 @pytest.mark.parametrize("options", NETWORKS, ids=str)
-def test_a_step_asks_the_device_nothing(options, storage, tmp_path, monkeypatch):
+def test_a_step_asks_the_device_nothing(options, collater, tmp_path, monkeypatch):
     """It can be taken on the device "meta", where there are shapes but no values to ask for, without a copy from the
     host, where a recording would not find it again."""
-    training = begin(storage, tmp_path, **options)
-    replay = Replay(training, Padding(storage, training.split.train, 8))
-    replay.begin([1] * len(training.batches))
+    training = begin(collater, tmp_path, **options)
+    replay = padded_replay(training)
+    replay.begin(training.batches.chosen(), [1] * len(training.batches), 0.1)
     training.scorer.train()
     training.network.to("meta")
     replay._rows.memory = replay._rows.memory.to("meta")
     replay.row, replay.summed = replay.row.to("meta"), replay.summed.to("meta")
-    replay._update = lambda: None  # the optimiser has the weights as they were
     monkeypatch.setattr(structure, "_step_codes", structure._step_codes._init_fn)  # looks into the operator
     monkeypatch.setattr(torch, "tensor", None)  # would copy from the host, unseen
     with OnOneDevice():
@@ -241,9 +249,9 @@ def test_a_step_asks_the_device_nothing(options, storage, tmp_path, monkeypatch)
 @pytest.mark.parametrize("name", [*MODELS, "committee"])
 def test_recorded_training_is_training(name, tmp_path):
     torch.use_deterministic_algorithms(False)
-    storage = Storage(Graphs.of(Counting("er", seed=0, graphs=60)), "cuda")
+    collater = Collater(Graphs.of(Counting("er", seed=0, graphs=60)), "cuda")
     options = {"committee": 2} if name == "committee" else {"name": name}
-    trainings = [begin(storage, tmp_path, "cuda", "32", record, **options) for record in (False, True)]
+    trainings = [begin(collater, tmp_path, "cuda", "32", record, **options) for record in (False, True)]
     assert trainings[0]._replay is None
     losses = [fit(training, 5) for training in trainings]
     replay = trainings[1]._replay
@@ -293,24 +301,25 @@ def test_padded_training_of_graphs_with_edge_features(targets, name, tmp_path):
     graphs = [(GRAPH, LARGE)[i % 3 == 0] | targets[i % 2] for i in range(20)]
     path = tmp_path / "graphs.jsonl"
     path.write_text("\n".join(map(json.dumps, graphs)))
-    storage = Storage(Graphs.of(load_jsonl(path)))
-    plain, padded = (train(storage, tmp_path, padded, name=name, edge_features=True) for padded in (False, True))
+    collater = Collater(Graphs.of(load_jsonl(path)))
+    plain, padded = (train(collater, tmp_path, padded, name=name, edge_features=True) for padded in (False, True))
     assert_same(plain, padded)
 
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
 @pytest.mark.parametrize("options", [{"orderings": "single"}, {"aggregation": "pairs", "cell": "gru"}], ids=str)
 def test_what_layers_derive_is_made_ahead(options, tmp_path, monkeypatch):
-    """In roomy batches, as they are recorded on a GPU; here without the recording."""
+    """In padded batches, as they are recorded on a GPU; here without the recording."""
     path = tmp_path / "graphs.jsonl"
     path.write_text("\n".join(json.dumps((GRAPH, LARGE)[i % 2] | {"y": float(i)}) for i in range(4)))
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    storage = Storage(Graphs.of(load_jsonl(path)), device)
+    collater = Collater(Graphs.of(load_jsonl(path)), device)
     plain, training = (
-        begin(storage, tmp_path, device, "32", False, batch_size=2, layers=1, rnn_layers=1, **options) for _ in range(2)
+        begin(collater, tmp_path, device, "32", False, batch_size=2, layers=1, rnn_layers=1, **options)
+        for _ in range(2)
     )
     training.network.convs[0].backend = "triton"
-    replay = training._replay = Replay(training, Padding(storage, training.split.train, 2, roomy=True))
+    replay = training._replay = padded_replay(training, 2, exact=False)
     build, ahead = Tiles.build, []
 
     def watched(cls, plan, *args):
@@ -330,9 +339,9 @@ def test_what_layers_derive_is_made_ahead(options, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("capturable", [False, True])
-def test_goes_on_on_another_device(capturable, storage, tmp_path):
+def test_goes_on_on_another_device(capturable, collater, tmp_path):
     """What can be recorded and what cannot is a matter of the device here, not of the one that a run began on."""
-    before, after = (begin(storage, tmp_path) for _ in range(2))
+    before, after = (begin(collater, tmp_path) for _ in range(2))
     before.adam.param_groups[0]["capturable"] = capturable
     after.adam.defaults["capturable"] = after.adam.param_groups[0]["capturable"] = not capturable
     fit(before, 1)

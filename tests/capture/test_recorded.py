@@ -4,9 +4,11 @@ import torch
 from torch.nn.functional import cross_entropy, mse_loss
 from torch_geometric.data import Batch
 
+from pggnn.capture import Recorded
+from pggnn.capture.capacity import Capacity
+from pggnn.capture.recorded import Inputs
 from pggnn.data.sets.counting import erdos_renyi
-from pggnn.nn import PGGNN, Recorded
-from pggnn.nn.recorded import Inputs, Room
+from pggnn.nn import PGGNN
 from pggnn.plan import Plan
 from pggnn.testing import random_graph
 
@@ -18,19 +20,35 @@ def plan_of(degrees):
     return Plan.build(random_graph(degrees), len(degrees))
 
 
-def test_room_holds_what_is_nowhere_larger():
-    needed = Room.of(plan_of((0, 1, 3, 3, 2)), 2)
-    assert needed.at_least.tolist() == [6, 4, 3, 2], "the batch's nodes, and one more"
+def capacity_of(*degrees):
+    return Capacity.of_profile(plan_of(degrees).profile)
+
+
+def test_capacity_holds_what_is_nowhere_larger():
+    needed = capacity_of(0, 1, 3, 3, 2)
+    assert needed.degrees.tolist() == [0, 1, 2, 3]
+    assert needed.counts.tolist() == [6, 4, 3, 2], "the batch's nodes, and one more"
     assert (needed.nodes, needed.edges) == (6, 9)
     assert needed.profile.tolist() == [[3, 2], [2, 1], [1, 1], [0, 2]]
     assert needed.steps == 2 * 2 * 5 + 2 * 4 + 3 + 2 * 2
-    assert needed.holds(needed) and needed.holds(Room.of(plan_of((3, 3, 1)), 1))
-    assert not needed.holds(Room.of(plan_of((3, 3, 3)), 1)), "too many of degree 3"
-    assert not needed.holds(Room.of(plan_of((4,)), 1)), "none has degree 4"
-    assert not needed.holds(Room.of(plan_of((1,)), 3)), "too many graphs"
-    grown = needed.grown(Room.of(plan_of((4,)), 3))
-    assert grown.graphs == 3 and grown.at_least.tolist() == [6, 4, 3, 2, 2]
-    assert grown.holds(needed) and (np.diff(grown.at_least) <= 0).all()
+    assert needed.holds(needed) and needed.holds(capacity_of(3, 3, 1))
+    assert not needed.holds(capacity_of(3, 3, 3)), "too many of degree 3"
+    assert not needed.holds(capacity_of(4)), "none has degree 4"
+    assert not capacity_of(3, 0).holds(capacity_of(2, 1)), "one of degree 3, and two of 1 or more"
+    grown = needed.grown(capacity_of(5))
+    assert grown.degrees.tolist() == [0, 1, 2, 3, 5]
+    assert grown.counts.tolist() == [6, 4, 3, 2, 2]
+    assert grown.holds(needed) and grown.holds(capacity_of(5)) and (np.diff(grown.counts) <= 0).all()
+
+
+def test_exact_capacity_has_each_degree():
+    degrees = np.array([0, 1, 3])
+    made = Capacity.of(degrees, np.array([[2, 0, 1], [0, 4, 0]]), exact=True)
+    assert made.by_degree.tolist() == [2, 4, 1] and (made.nodes, made.edges) == (7, 7)
+    assert made.holds(Capacity.of(degrees, np.array([[2, 4, 1]]), exact=True))
+    assert not made.holds(Capacity.of(degrees, np.array([[0, 0, 2]]), exact=True))
+    assert not made.holds(Capacity.of(np.array([0, 2]), np.array([[0, 1]]), exact=True)), "none has degree 2"
+    assert made.grown(Capacity.of(degrees, np.array([[0, 0, 2]]), exact=True)).by_degree.tolist() == [2, 4, 2]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +69,8 @@ def test_filled_up_batches_are_the_batches(level, degrees, norm):
     x = torch.randn(nodes, 3, device=DEVICE)
     edge_attr = torch.randn(plan.num_edges, 2, device=DEVICE)
     larger = plan_of((1, 3, 4, 0, 5)).to(DEVICE)
-    room = Room.of(larger, graphs).grown(Room.of(plan, graphs))
-    inputs = Inputs(room, x, edge_attr)
+    capacity = Capacity.of_profile(larger.profile).grown(Capacity.of_profile(plan.profile))
+    inputs = Inputs(capacity, graphs, x, edge_attr)
     before = torch.full((5, 3), torch.inf, device=DEVICE), torch.full((larger.num_edges, 2), 7.0, device=DEVICE)
     inputs.fill(before[0], larger, torch.ones(5, dtype=torch.long, device=DEVICE), before[1])
     inputs.fill(x, plan, batch, edge_attr)
