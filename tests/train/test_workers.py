@@ -80,6 +80,14 @@ def test_control_c_is_left_to_the_process_that_started_it(workers, tmp_path):
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set()), "this process hears of it"
 
 
+def environment(process):
+    """Linux shows none for a moment while a process starts."""
+    end = time.monotonic() + 60
+    while not (found := Path(f"/proc/{process}/environ").read_bytes()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return found.split(b"\0")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at what Linux tells of processes")
 @pytest.mark.parametrize("named, seen", [(None, "010"), ("3,5", "353"), ("3,5,7", "353"), ("3", "333")])
 def test_several_gpus_take_turns(named, seen, tmp_path, monkeypatch):
@@ -90,7 +98,7 @@ def test_several_gpus_take_turns(named, seen, tmp_path, monkeypatch):
     workers = WorkerPool()
     try:
         processes = [fail(workers, tmp_path, name).process.pid for name in "abc"]
-        around = [Path(f"/proc/{process}/environ").read_bytes().split(b"\0") for process in processes]
+        around = [environment(process) for process in processes]
     finally:
         workers.close()
     assert [f"CUDA_VISIBLE_DEVICES={gpu}".encode() in given for gpu, given in zip(seen, around, strict=True)] == [
