@@ -6,8 +6,13 @@ import pytest
 import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
 
 from pggnn import PGGNN, PGConv, Plan
+from pggnn.cells import Recurrence
+from pggnn.ops import group_recurrence
+from pggnn.orderings import Reading
+from pggnn.plan import plans_of
 from pggnn.testing import DEGREES, interleaved, random_graph
 
 
@@ -184,3 +189,54 @@ def test_bad_sizes_and_flow_are_refused():
         Plan.build(edges, -1)
     with pytest.raises(IndexError, match=r"edge_index\[1\] refers to node 1, but there are 1 nodes"):
         Plan.build(edges, (5, 1))
+
+
+def with_rings(nodes, edges, rings):
+    edge_index = torch.tensor(edges, dtype=torch.long).view(-1, 2).t()
+    members = torch.tensor([node for ring in rings for node in ring], dtype=torch.long)
+    sizes = torch.tensor([len(ring) for ring in rings], dtype=torch.long)
+    return Data(x=torch.randn(nodes, 3), edge_index=edge_index, ring_index=members, ring_size=sizes)
+
+
+def test_several_kinds_of_neighbourhoods_lie_side_by_side_in_a_batch():
+    """Each kind is read as it is alone, whatever else is in the batch."""
+    graphs = [
+        with_rings(4, [(0, 1), (1, 2), (2, 0), (3, 2)], [[0, 1, 2], [2, 1, 0, 3]]),
+        with_rings(2, [(0, 1)], []),
+        with_rings(5, [(4, 0), (0, 3), (1, 3)], [[4], [], [1, 3, 0]]),
+    ]
+    (batch,) = DataLoader(graphs, batch_size=3)
+    rnn = Recurrence(3, 5)
+    readings = {"star": Reading(), "ring": Reading("dihedral", "open")}
+
+    def read(data):
+        gates, plans = rnn(data.x), plans_of(data)
+        assert list(plans) == ["star", "ring"]
+        return {
+            kind: group_recurrence(gates, rnn.recurrent_weights, plans[kind], reading=reading, cell="lstm")
+            for kind, reading in readings.items()
+        }
+
+    together, alone = read(batch), [read(graph) for graph in graphs]
+    for kind in readings:
+        torch.testing.assert_close(together[kind], torch.cat([one[kind] for one in alone]))
+    assert together["ring"].shape == (5, 5) and plans_of(batch)["ring"].neighbor.tolist()[-3:] == [7, 9, 6]
+    assert together["ring"][3].abs().max() == 0, "an empty list is read as nothing"
+
+
+@pytest.mark.parametrize(
+    ("index", "size", "message"),
+    [
+        ([0, 1, 7], [3], "ring: node 7, but there are 4 nodes"),
+        ([0, -1], [2], "ring: node -1, but there are 4 nodes"),
+        ([0, 1, 2], [2], "ring: sizes must be 0 or more and sum to the 3 members, got a sum of 2"),
+        ([0, 1, 2], [4, -1], "ring: sizes must be 0 or more .* least -1"),
+        ([0.0, 1.0], [2], "ring: index must be a tensor of one dimension, int64, got torch.float32"),
+        ([[0, 1]], [2], "ring: index must be a tensor of one dimension"),
+    ],
+)
+def test_bad_lists_are_refused(index, size, message):
+    data = with_rings(4, [(0, 1)], [])
+    data.ring_index, data.ring_size = torch.tensor(index), torch.tensor(size)
+    with pytest.raises((ValueError, TypeError, IndexError), match=message):
+        plans_of(data)

@@ -65,3 +65,31 @@ def star(edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "sour
     reader, edge = torch.sort(edge_index[i], stable=True)
     member = edge_index[j].index_select(0, edge)
     return Lists(member, reader, edge, torch.bincount(reader, minlength=sizes[i])), sizes[j]
+
+
+def own_lists(member: Tensor, size: Tensor, num_nodes: int, what: str = "lists") -> tuple[Lists, int]:
+    """Lists of one's own, such as the rings of a molecule, each read in its order. Checks them.
+
+    Args:
+        member: ``[E]`` nodes of all lists, one list after the other, int64.
+        size: ``[R]`` length of each list, int64. Readers are the lists, not nodes.
+        num_nodes: Number of nodes.
+        what: What errors call the lists.
+
+    Returns:
+        The lists, and how many nodes there are to be read.
+    """
+    for name, tensor in (("index", member), ("size", size)):
+        if not isinstance(tensor, Tensor) or tensor.dim() != 1 or tensor.dtype != torch.long:
+            given = f"{tensor.dtype} of {list(tensor.shape)}" if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise TypeError(f"{what}: {name} must be a tensor of one dimension, int64, got {given}")
+    total, least = (int(size.sum()), int(size.min())) if len(size) else (0, 0)
+    if least < 0 or total != len(member):
+        raise ValueError(
+            f"{what}: sizes must be 0 or more and sum to the {len(member)} members, got a sum of {total}, least {least}"
+        )
+    low, high = (int(bound) for bound in member.aminmax()) if len(member) else (0, -1)
+    if low < 0 or high >= num_nodes:
+        raise IndexError(f"{what}: node {low if low < 0 else high}, but there are {num_nodes} nodes, counted from 0")
+    reader = torch.repeat_interleave(size, output_size=total)
+    return Lists(member, reader, torch.arange(total, device=member.device), size), num_nodes

@@ -18,8 +18,8 @@ FRAMES: dict[Frame, str] = {
     "after": "[g·u₁, …, g·uₙ, v]: the reader last, as in eq:triplet",
     "chain": "the closed rings of all g, one after the other, as one sequence: eq:seq",
 }
-TOLD: tuple[Frame, ...] = ("merged", "closed", "open")
-"""Frames whose steps can be told which members are adjacent."""
+STRUCTURED: tuple[Frame, ...] = ("merged", "closed", "open")
+"""Frames that structural bits are for."""
 ROOT = -1
 """What :meth:`Reading.slot` returns where a sequence reads the reader itself."""
 
@@ -127,7 +127,7 @@ class Reading:
         member = self.orders.slot(self._element(i, n), t * inner, n)
         return (member + 1) * inner + ROOT if self.reads_root else member
 
-    def told_pair(self, i: Any, t: Any, lag: int, n: Any) -> tuple[Any, Any, Any]:
+    def structure_pair(self, i: Any, t: Any, lag: int, n: Any) -> tuple[Any, Any, Any]:
         """The two members that bit ``lag`` of step ``t`` of sequence ``i`` is about, and whether there are such: the
         one the step reads, and the one read ``lag`` steps earlier. The whole rule for structural bits:
 
@@ -138,15 +138,15 @@ class Reading:
           each ordered pair has exactly one bit. Otherwise they leave out none, and the last step's bits are 0.
         - A member is not compared with itself: where the ring closes, that ends its reach at ``lag`` = n − 1.
         """
-        if self.frame not in TOLD:
-            raise ValueError(f"structure is for the frames {', '.join(TOLD)}, got {self.frame!r}")
+        if self.frame not in STRUCTURED:
+            raise ValueError(f"structure is for the frames {', '.join(STRUCTURED)}, got {self.frame!r}")
         members = self.orders.members(n)
         place = t - int(self.frame == "merged")
         closes = (n & 1 == 1) & (self.group == "pairs") if self.frame == "merged" else self.frame == "closed"
-        told = (place >= lag) & (lag < members) & ((place < members) | closes)
+        exists = (place >= lag) & (lag < members) & ((place < members) | closes)
         element = self._element(i, n)
-        this, earlier = place * (told & (place < members)), (place - lag) * told
-        return self.orders.slot(element, this, n), self.orders.slot(element, earlier, n), told
+        this, earlier = place * (exists & (place < members)), (place - lag) * exists
+        return self.orders.slot(element, this, n), self.orders.slot(element, earlier, n), exists
 
     def _element(self, i: Any, n: Any) -> Any:
         return i if self.limit is None else i * self.orders.order(n) // self.elements(n)

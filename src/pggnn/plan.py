@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import GetAttrKey
+from torch_geometric.data import Data
 
-from pggnn.neighbourhoods import Lists, star
+from pggnn.neighbourhoods import Lists, own_lists, star
 
 T = TypeVar("T")
 
@@ -197,6 +198,29 @@ def as_plan(edge_index: Tensor | Plan, num_nodes: int | tuple[int, int], flow: s
             f"use Plan.build(edge_index, num_nodes, flow={flow!r})"
         )
     return edge_index
+
+
+def plans_of(data: Data, flow: str = "source_to_target") -> dict[str, Plan]:
+    """A plan for each kind of neighbourhood of a graph or batch, side by side.
+
+    ``"star"`` is the plan of ``edge_index``. Lists of one's own are two attributes, ``NAME_index`` (``[E]`` nodes, one
+    list after the other) and ``NAME_size`` (``[R]`` lengths of the lists), which PyG's own ``DataLoader`` batches; their
+    plan is ``NAME``, and its readers are the lists.
+
+    Example:
+        >>> data = Data(x=torch.randn(4, 8), edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 0, 2]]))
+        >>> data.ring_index, data.ring_size = torch.tensor([0, 1, 2]), torch.tensor([3])
+        >>> plans_of(data)
+        {'star': Plan(nodes=4, edges=4, max_degree=2), 'ring': Plan(nodes=1, edges=3, max_degree=3)}
+    """
+    nodes = data.num_nodes
+    if nodes is None:
+        raise ValueError("the graph has neither features nor num_nodes: its number of nodes is not known")
+    plans = {"star": Plan.build(data.edge_index, nodes, flow)}
+    for name in (key.removesuffix("_size") for key in data.keys() if key.endswith("_size")):  # noqa: SIM118
+        if f"{name}_index" in data:
+            plans[name] = Plan.read_by(*own_lists(data[f"{name}_index"], data[f"{name}_size"], nodes, name), flow=flow)
+    return plans
 
 
 class PaddedPlan(Plan):

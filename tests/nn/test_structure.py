@@ -14,7 +14,7 @@ from pggnn.data.sets.classic import complete, csl, cycle, rook, shrikhande
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import PairConv, TrioConv, TripletConv
 from pggnn.ops import structure
-from pggnn.ops.reference import sequences, told_pairs
+from pggnn.ops.reference import sequences, structure_pairs
 from pggnn.ops.structure import first_steps, read_bits, step_codes
 from pggnn.orderings import Reading
 from pggnn.testing import DEGREES, check_aggregator, check_gradients, random_graph, renumbered
@@ -24,11 +24,11 @@ NODES = len(DEGREES)
 
 def pairs_told(reading, n, width):
     """What each lag of each step speaks of, (earlier, this), in the reference and in closed form."""
-    listed = [told_pairs(reading, sequence, width) for sequence in sequences(reading, n)]
+    listed = [structure_pairs(reading, sequence, width) for sequence in sequences(reading, n)]
     for i, sequence in enumerate(listed):
         for t, step in enumerate(sequence):
             for lag, pair in enumerate(step, start=1):
-                this, earlier, told = reading.told_pair(i, t, lag, n)
+                this, earlier, told = reading.structure_pair(i, t, lag, n)
                 assert bool(told) == (pair is not None)
                 assert pair is None or (this, earlier) == pair
     return [Counter(step[lag][::-1] for s in listed for step in s if step[lag]) for lag in range(width)]
@@ -74,7 +74,7 @@ def test_packed_bits(reading, width, most_steps, monkeypatch):
     seen = 0
     for n, start, at in zip(plan.degree.tolist(), plan.start.tolist(), first, strict=True):
         around = plan.neighbor[start : start + n].tolist()
-        steps = [step for sequence in sequences(reading, n) for step in told_pairs(reading, sequence, width)]
+        steps = [step for sequence in sequences(reading, n) for step in structure_pairs(reading, sequence, width)]
         wanted = [[p is not None and (around[p[0]], around[p[1]]) in edges for p in step] for step in steps]
         found = read_bits(codes, torch.arange(at, at + len(steps)), width)
         assert found.bool().tolist() == wanted

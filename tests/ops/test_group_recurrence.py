@@ -13,7 +13,7 @@ from pggnn.ops import group_recurrence
 from pggnn.ops.packed.memory import MOST_BYTES, Pool
 from pggnn.ops.packed.schedule import blocks
 from pggnn.ops.structure import step_codes
-from pggnn.orderings import TOLD, Reading
+from pggnn.orderings import STRUCTURED, Reading
 from pggnn.testing import READINGS, random_graph
 
 HIDDEN = 5
@@ -131,7 +131,7 @@ def test_structure(cell, group, frame, structure, workspace):
     structure=st.integers(0, 4),
 )
 def test_any_graph_reading_and_budget(degrees, reading, cell, layers, workspace, structure):
-    structure *= reading.frame in TOLD
+    structure *= reading.frame in STRUCTURED
     degrees = tuple(min(degree, reading.orders.most or degree) for degree in degrees)
     assert_matches_reference(reading, cell, layers, workspace, degrees=degrees, structure=structure)
 

@@ -11,7 +11,7 @@ from torch_geometric.typing import OptPairTensor, OptTensor, Size
 from pggnn.cells import CELLS, LazyRecurrence, Recurrence, is_integer
 from pggnn.ops import check_backend, group_recurrence
 from pggnn.ops.structure import MOST_BITS
-from pggnn.orderings import TOLD, Frame, Orderings, Reading, Reduce, read
+from pggnn.orderings import STRUCTURED, Frame, Orderings, Reading, Reduce, read
 from pggnn.plan import Plan, as_plan
 
 
@@ -48,8 +48,8 @@ class SequenceConv(MessagePassing):
             raise ValueError(f"numberings must be an integer ≥ 1, got {numberings!r}")
         if not is_integer(structure, 0) or structure > MOST_BITS:
             raise ValueError(f"structure must be a number of earlier neighbours, 0 to {MOST_BITS}, got {structure!r}")
-        if structure > 0 and reading.frame not in TOLD:
-            raise ValueError(f"structure is for the frames {', '.join(TOLD)}, got {reading.frame!r}")
+        if structure > 0 and reading.frame not in STRUCTURED:
+            raise ValueError(f"structure is for the frames {', '.join(STRUCTURED)}, got {reading.frame!r}")
         channels = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         if len(channels) != 2 or not all(is_integer(size, 1) or size == -1 for size in channels):
             raise ValueError(

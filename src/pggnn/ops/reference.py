@@ -41,17 +41,17 @@ def sequences(reading: Reading, n: int) -> list[list[int]]:
     return [[*members, *ends[reading.frame](members)] for members in orders]
 
 
-def told_slots(reading: Reading, sequence: list[int]) -> list[int]:
-    """The neighbour that the bits of each step are about, see :meth:`Reading.told_pair`."""
+def structure_slots(reading: Reading, sequence: list[int]) -> list[int]:
+    """The neighbour that the bits of each step are about, see :meth:`Reading.structure_pair`."""
     if reading.frame != "merged":
         return sequence
     closes = len(sequence) % 2 == 1 and reading.group == "pairs"
     return [*sequence[:-1], sequence[1] if closes else ROOT]
 
 
-def told_pairs(reading: Reading, sequence: list[int], width: int) -> list[list[tuple[int, int] | None]]:
+def structure_pairs(reading: Reading, sequence: list[int], width: int) -> list[list[tuple[int, int] | None]]:
     """At each step, the pairs of slots that its ``width`` bits are about: this neighbour and an earlier one."""
-    slots = told_slots(reading, sequence)
+    slots = structure_slots(reading, sequence)
     pairs = [
         [(slots[t], slots[t - lag]) if lag <= t else None for lag in range(1, width + 1)] for t in range(len(slots))
     ]
@@ -73,9 +73,9 @@ def group_recurrence(
             steps = [gates[root + v if slot == ROOT else int(rows[start + slot])] for slot in sequence]
             if structure is not None:
                 around = plan.neighbor[start : start + n].tolist()
-                for t, pairs in enumerate(told_pairs(reading, sequence, structure.size(0))):
-                    told = [pair is not None and (around[pair[0]], around[pair[1]]) in edges for pair in pairs]
-                    steps[t] = steps[t] + structure[told].sum(0)
+                for t, pairs in enumerate(structure_pairs(reading, sequence, structure.size(0))):
+                    adjacent = [pair is not None and (around[pair[0]], around[pair[1]]) in edges for pair in pairs]
+                    steps[t] = steps[t] + structure[adjacent].sum(0)
             hidden = hidden + rnn(steps, weights, cell)
         out.append(hidden)
     return torch.stack(out) if out else gates[:0, : weights[0].size(1)]

@@ -1,7 +1,7 @@
 """Which neighbours are adjacent: a few bits for each step of the sequences, packed in words.
 
 Bit ``lag − 1`` of a step says whether the neighbour that it reads is adjacent to the one read ``lag`` steps earlier
-(:meth:`pggnn.orderings.Reading.told_pair` has the whole rule). *Adjacent* is meant as the plan means it: the earlier
+(:meth:`pggnn.orderings.Reading.structure_pair` has the whole rule). *Adjacent* is meant as the plan means it: the earlier
 one is among the neighbours of this one. In an undirected graph that is symmetric; in a directed one with the flow
 ``"source_to_target"`` there is an edge from the earlier to this one. A plan cut by ``max_degree`` reads fewer
 neighbours, but knows all edges. The bits are looked up once per plan, reading and width, a bounded number of steps at
@@ -79,13 +79,13 @@ def _step_codes(
         slots = start.index_select(0, node)
         code = torch.zeros_like(step)
         for lag in range(1, width + 1):
-            this, earlier, told = reading.told_pair(i, t, lag, n)
+            this, earlier, exists = reading.structure_pair(i, t, lag, n)
             this, earlier = (
                 neighbor.index_select(0, (slots + slot).clamp_(0, neighbor.numel() - 1)) for slot in (this, earlier)
             )
             pair = this * nodes + earlier
             found = edges.index_select(0, torch.searchsorted(edges, pair).clamp_(max=edges.numel() - 1))
-            code |= ((found == pair) & told).long() << (lag - 1)
+            code |= ((found == pair) & exists).long() << (lag - 1)
         words[begin // per_word : end // per_word] = (code.view(-1, per_word) << place).sum(1).to(torch.int32)
     return words
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from pggnn.cells import split_layers
 from pggnn.ops.fused.geometry import Geometry
 from pggnn.ops.fused.shape import fetches, program_rows, total_memory
-from pggnn.ops.fused.structure import StructureGradient, Told
+from pggnn.ops.fused.structure import StructureBits, StructureGradient
 from pggnn.ops.fused.sum import add_up, readers
 from pggnn.ops.fused.tiles import Chunk, Tiles, lay_out
 from pggnn.ops.fused.weights import WeightGradient
@@ -28,7 +28,7 @@ WORTH_KEEPING = 16
 """The forward pass keeps 1/16 of all states if no more fit the workspace."""
 HELD = 32
 """Numbers that a thread reads at a time where gradients of gate rows are summed."""
-UNTOLD = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
+NO_BITS = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
 """A layer without structural bits."""
 
 
@@ -66,7 +66,9 @@ class Fused:
         build = (reading, geometry.shape.block)
         self.tiles = lay_out(graph, *build) if plan is None else plan.shape.derived(Tiles.build, *build)
         self.extent = self.tiles.extent
-        self.told = None if graph.codes is None or rows is None else Told(geometry, self.degree, graph.codes, rows)
+        self.bits = (
+            None if graph.codes is None or rows is None else StructureBits(geometry, self.degree, graph.codes, rows)
+        )
         self._paused: dict[Chunk, list[Tensor | None]] = {}
         self._kept: Tensor | None = None
 
@@ -225,13 +227,13 @@ class Fused:
             needed = not ends or geometry.streams
             hidden = kept.hidden if kept is not None else geometry.empty(chunk.rows, 1) if needed else unused
             source = "table" if index == 0 else "below" if geometry.shape.projects else "product"
-            told = self.told if index == 0 else None
+            bits = self.bits if index == 0 else None
             if source == "product":
                 lower = below.view(-1, geometry.width)[block : chunk.rows]
                 # Taken field by field, what is read at a step is then overwritten by what is kept of it.
                 target = kept.acts.view(-1, wide)[: lower.size(0)] if kept is not None and geometry.by_field else None
                 below = torch.addmm(weights.bias, lower, weights.forward[:wide].t(), out=target)
-            by_field = geometry.by_field and told is None
+            by_field = geometry.by_field and bits is None
             kernel = forward_wide if geometry.streams else forward_fields if by_field else forward_layer
             kernel[(chunk.tiles,)](
                 self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
@@ -240,10 +242,10 @@ class Fused:
                 last if ends else unused,
                 unused if carries_in is None else carries_in[index],
                 unused if carries_out is None else carries_out[index],
-                *((unused,) * 3 if told is None else (told.codes, told.first_step, told.table)),
+                *((unused,) * 3 if bits is None else (bits.codes, bits.first_step, bits.table)),
                 self.tiles.total, chunk.first_sequence, begin, self.root,
                 SOURCE=source, KEEP=kept is not None, TOP=ends, RESUMES=carry is not None, PAUSES=pauses,
-                **geometry.running, **(UNTOLD if told is None else told.constants),
+                **geometry.running, **(NO_BITS if bits is None else bits.constants),
             )  # fmt: skip
             below = hidden
         return out
@@ -258,8 +260,8 @@ class Fused:
         memory = self.memory() if kept is None else kept
         gradient = WeightGradient(self.geometry, self.layers, self.extent.rows)
         bits = None
-        if self.told is not None:
-            bits = StructureGradient(self.geometry, self.told, self.tiles, self.degree, gradient.shares, gradient.side)
+        if self.bits is not None:
+            bits = StructureGradient(self.geometry, self.bits, self.tiles, self.degree, gradient.shares, gradient.side)
         d_out = d_out.contiguous()
         for chunk in self.chunks:
             states = self.states(memory, chunk)

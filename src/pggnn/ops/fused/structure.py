@@ -9,7 +9,7 @@ from pggnn.ops.structure import first_steps, stride
 from pggnn.ops.triton.structure import finish_structure, prepare_structure, structure_gradient
 
 
-class Told:
+class StructureBits:
     """The bits of all steps, and the rows that they add to the gates."""
 
     def __init__(self, geometry: Geometry, degree: Tensor, codes: Tensor, rows: Tensor) -> None:
@@ -26,31 +26,33 @@ class Told:
 class StructureGradient:
     """The gradient of the rows, collected chunk by chunk in shares that do not wait for each other."""
 
-    def __init__(self, geometry: Geometry, told: Told, tiles: Tiles, degree: Tensor, shares: int, side: int) -> None:
-        self.geometry, self.told, self.tiles, self.degree = geometry, told, tiles, degree
+    def __init__(
+        self, geometry: Geometry, bits: StructureBits, tiles: Tiles, degree: Tensor, shares: int, side: int
+    ) -> None:
+        self.geometry, self.bits, self.tiles, self.degree = geometry, bits, tiles, degree
         self.shares, self.side = shares, side
         self.sums: Tensor | None = None
 
     def add(self, chunk: Chunk, begin: int, d_acts: Tensor) -> None:
         """Adds what the steps of a chunk contribute, from step ``begin`` on."""
-        told, geometry, tiles = self.told, self.geometry, self.tiles
+        bits, geometry, tiles = self.bits, self.geometry, self.tiles
         adds = self.sums is not None
         if self.sums is None:
-            self.sums = geometry.empty(self.shares * told.constants["LAGS"], geometry.fields, torch.float32)
+            self.sums = geometry.empty(self.shares * bits.constants["LAGS"], geometry.fields, torch.float32)
         structure_gradient[(geometry.wide // self.side, self.shares)](
-            d_acts, told.codes, told.first_step, tiles.node_of, tiles.first, self.degree,
+            d_acts, bits.codes, bits.first_step, tiles.node_of, tiles.first, self.degree,
             tiles.offsets(chunk, begin), self.sums, tiles.total, chunk.first_sequence, begin, chunk.tiles,
             W=geometry.wide, BU=self.side, ADDS=adds, PRECISION=geometry.precision,
-            LAGS=told.constants["LAGS"], STRIDE=told.constants["STRIDE"], **geometry.reads, num_warps=4,
+            LAGS=bits.constants["LAGS"], STRIDE=bits.constants["STRIDE"], **geometry.reads, num_warps=4,
         )  # fmt: skip
 
     def finish(self) -> Tensor:
         """The gradient, in the order of the rows."""
-        geometry, rows = self.geometry, self.told.rows
+        geometry, rows = self.geometry, self.bits.rows
         gradient = torch.zeros_like(rows, dtype=torch.float)
         if self.sums is not None:
             finish_structure[(-(-rows.size(1) // 16),)](
-                self.sums, gradient, self.shares, WIDTH=rows.size(0), LAGS=self.told.constants["LAGS"],
+                self.sums, gradient, self.shares, WIDTH=rows.size(0), LAGS=self.bits.constants["LAGS"],
                 **geometry.layout, **geometry.gating, COLUMNS=16, num_warps=1,
             )  # fmt: skip
         return gradient

@@ -19,7 +19,7 @@ from pggnn.ops.triton.layout import (
     split_fields,
     taken_apart,
 )
-from pggnn.ops.triton.structure import first_told, told
+from pggnn.ops.triton.structure import first_code, load_code
 
 VARYING = ["first_sequence", "t_begin", "root"]
 """Numbers that differ from launch to launch: Triton is not to compile a kernel for each kind of them."""
@@ -92,7 +92,7 @@ def forward_layer(
         columns = fragment(0, B, W, WN, E)
         if LAGS > 0:
             number = sequence - tl.load(first + nodes)
-            step = first_told(first_step, nodes, number, degrees, GROUP, FRAME, LIMIT)
+            step = first_code(first_step, nodes, number, degrees, GROUP, FRAME, LIMIT)
             lag = tl.arange(0, LAGS)
             if WN == 1:
                 s = tl.load(structure + lag[:, None] * W + col[None, :])
@@ -116,7 +116,7 @@ def forward_layer(
             gates = tl.dot(h.to(dtype), w, input_precision=PRECISION)
             gates += assembled(x, B, W, WN).to(tl.float32)
             if LAGS > 0:
-                word = told(codes, step + t, t < steps, STRIDE)
+                word = load_code(codes, step + t, t < steps, STRIDE)
                 if WN == 1:
                     bits = ((word[:, None] >> lag[None, :]) & 1).to(dtype)
                     gates = tl.dot(bits, s, acc=gates, input_precision=PRECISION)

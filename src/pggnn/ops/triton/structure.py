@@ -24,13 +24,13 @@ def prepare_structure(
 
 
 @triton.jit
-def first_told(first_step, node, i, n, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr):
+def first_code(first_step, node, i, n, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr):
     """The number of steps before those of each sequence."""
     return tl.load(first_step + node) + i.to(tl.int64) * length(n, GROUP, FRAME, LIMIT)
 
 
 @triton.jit
-def told(codes, step, runs, STRIDE: tl.constexpr):
+def load_code(codes, step, runs, STRIDE: tl.constexpr):
     """The bits of each step, lowest first, those of other steps above them; 0 where the sequence has ended."""
     at = step * STRIDE
     return tl.load(codes + (at >> 5), mask=runs, other=0) >> (at & 31).to(tl.int32)
@@ -57,11 +57,11 @@ def structure_gradient(
         valid = sequence < num_sequences
         node = tl.load(node_of + sequence, mask=valid, other=0)
         n = tl.load(degree + node).to(tl.int32)
-        step = first_told(first_step, node, sequence - tl.load(first + node), n, GROUP, FRAME, LIMIT) + t_begin
+        step = first_code(first_step, node, sequence - tl.load(first + node), n, GROUP, FRAME, LIMIT) + t_begin
         ends = tl.where(valid, length(n, GROUP, FRAME, LIMIT), 0)
         base, end = tl.load(offset + tile) - origin, tl.load(offset + tile + 1) - origin
         for b in range(((end - base) // B).to(tl.int32) - 1):
-            word = told(codes, step + b, t_begin + b < ends, STRIDE)
+            word = load_code(codes, step + b, t_begin + b < ends, STRIDE)
             bits = ((word[:, None] >> lag[None, :]) & 1).to(acts.dtype.element_ty)
             row = base + b * B + r
             d = tl.trans(tl.load(acts + row[:, None] * W + u[None, :]))

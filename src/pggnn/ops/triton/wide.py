@@ -14,7 +14,7 @@ from pggnn.ops.triton.cells import activation, activation_slope, sigmoid, tanh
 from pggnn.ops.triton.index import blocks_of, sequences_of
 from pggnn.ops.triton.layout import join_fields, split_fields
 from pggnn.ops.triton.recurrence import VARYING, row_read
-from pggnn.ops.triton.structure import first_told, told
+from pggnn.ops.triton.structure import first_code, load_code
 
 
 @triton.jit(do_not_specialize=VARYING)
@@ -52,7 +52,7 @@ def forward_wide(
         i = sequence - tl.load(first + node)
         slots = tl.load(start + node)
         if LAGS > 0:
-            told_at = first_told(first_step, node, i, n, GROUP, FRAME, LIMIT)
+            code_at = first_code(first_step, node, i, n, GROUP, FRAME, LIMIT)
 
     for j in range(WN):
         h = tl.zeros([B, U], tl.float32)
@@ -79,7 +79,7 @@ def forward_wide(
         if SOURCE == "table":
             row = row_read(table_rows, root, node, slots, i, t, n, steps, GROUP, FRAME, LIMIT).to(tl.int64)
             if LAGS > 0:
-                word = told(codes, told_at + t, t < steps, STRIDE)
+                word = load_code(codes, code_at + t, t < steps, STRIDE)
         for j in range(WN):
             if SOURCE == "table":
                 x = tl.load(table + row[:, None] * W + j * G + col[None, :])
