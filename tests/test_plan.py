@@ -220,7 +220,10 @@ def test_several_kinds_of_neighbourhoods_lie_side_by_side_in_a_batch():
     together, alone = read(batch), [read(graph) for graph in graphs]
     for kind in readings:
         torch.testing.assert_close(together[kind], torch.cat([one[kind] for one in alone]))
-    assert together["ring"].shape == (5, 5) and plans_of(batch)["ring"].neighbor.tolist()[-3:] == [7, 9, 6]
+    ring = plans_of(batch)["ring"]
+    assert ring.neighbor.tolist() == [0, 1, 2, 2, 1, 0, 3, 10, 7, 9, 6]
+    assert ring.center.tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 4, 4, 4]
+    assert together["ring"].shape == (5, 5)
     assert together["ring"][3].abs().max() == 0, "an empty list is read as nothing"
 
 

@@ -204,8 +204,8 @@ def plans_of(data: Data, flow: str = "source_to_target") -> dict[str, Plan]:
     """A plan for each kind of neighbourhood of a graph or batch, side by side.
 
     ``"star"`` is the plan of ``edge_index``. Lists of one's own are two attributes, ``NAME_index`` (``[E]`` nodes, one
-    list after the other) and ``NAME_size`` (``[R]`` lengths of the lists), which PyG's own ``DataLoader`` batches; their
-    plan is ``NAME``, and its readers are the lists.
+    list after the other) and ``NAME_size`` (``[R]`` lengths of the lists), which PyG's ``DataLoader`` batches; their plan
+    is ``NAME``, and its readers are the lists.
 
     Example:
         >>> data = Data(x=torch.randn(4, 8), edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 0, 2]]))

@@ -1,7 +1,7 @@
 """Which neighbours are adjacent: a few bits for each step of the sequences, packed in words.
 
 Bit ``lag − 1`` of a step says whether the neighbour that it reads is adjacent to the one read ``lag`` steps earlier
-(:meth:`pggnn.orderings.Reading.structure_pair` has the whole rule). *Adjacent* is meant as the plan means it: the earlier
+(:meth:`pggnn.orderings.Reading.structure_pair` has the rule). *Adjacent* is meant as the plan means it: the earlier
 one is among the neighbours of this one. In an undirected graph that is symmetric; in a directed one with the flow
 ``"source_to_target"`` there is an edge from the earlier to this one. A plan cut by ``max_degree`` reads fewer
 neighbours, but knows all edges. The bits are looked up once per plan, reading and width, a bounded number of steps at
