@@ -203,8 +203,8 @@ def as_plan(edge_index: Tensor | Plan, num_nodes: int | tuple[int, int], flow: s
 def plans_of(data: Data, flow: str = "source_to_target") -> dict[str, Plan]:
     """A plan for each kind of neighbourhood of a graph or batch, side by side.
 
-    ``"star"`` is the plan of ``edge_index``. Lists of one's own are two attributes, ``NAME_index`` (``[E]`` nodes, one
-    list after the other) and ``NAME_size`` (``[R]`` lengths of the lists), which PyG's ``DataLoader`` batches; their plan
+    ``"star"`` is the plan of ``edge_index``. Lists of one's own are two attributes that PyG's ``DataLoader`` batches:
+    ``NAME_index`` (``[E]`` nodes, one list after the other) and ``NAME_size`` (``[R]`` lengths of lists). Their plan
     is ``NAME``, and its readers are the lists.
 
     Example:
