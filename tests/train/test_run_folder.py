@@ -3,10 +3,12 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 from pggnn.cli import main
 from pggnn.report import predictions
@@ -14,6 +16,8 @@ from pggnn.report.runs import Run
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.options import load, parse
+from pggnn.train.runs.folder import claimed
+from pggnn.train.sweeps.sweep import train_missing
 
 LAUGHS = "\n".join(
     ["a: &a0 [x, x, x, x, x, x, x, x]", *(f"b{i}: &a{i + 1} [{', '.join([f'*a{i}'] * 8)}]" for i in range(6))]
@@ -261,3 +265,23 @@ def test_what_is_whole_is_read(run, whole, capsys):
     for command in commands(run, whole).values():
         assert main(command) == 0
     assert load(run).optim.epochs == 3 and os.path.exists(run / "report.html")
+
+
+def test_all_runs_of_a_table_are_checked_before_the_first_folder_is_made(classes, tmp_path):
+    good = parse(["--data.name", str(classes), "--run.device", "cpu", "--run.out", str(tmp_path / "new" / "good")])[0]
+    bad = replace(good, protocol=replace(good.protocol, kind="splits"))
+    bad = replace(bad, run=replace(bad.run, out=str(tmp_path / "new" / "bad")))
+    runs = {("good", "classes"): good, ("bad", "classes"): bad}
+    with pytest.raises(ValueError, match=r"^bad on classes: these graphs have no split train and val and test"):
+        train_missing("table", runs, 1, Console(quiet=True))
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_claim_that_comes_to_nothing_leaves_no_folders(tmp_path):
+    (tmp_path / "old").mkdir()
+    with claimed(tmp_path / "old" / "a" / "b" / "run"):
+        pass
+    assert [*tmp_path.iterdir()] == [tmp_path / "old"] and not [*(tmp_path / "old").iterdir()]
+    with claimed(tmp_path / "old" / "a" / "run"):
+        (tmp_path / "old" / "a" / "mine").touch()
+    assert [*(tmp_path / "old" / "a").iterdir()] == [tmp_path / "old" / "a" / "mine"]

@@ -61,7 +61,7 @@ def tune(args: argparse.Namespace) -> None:
     say(f"  pggnn evaluate {quoted}\n  pggnn predict {quoted} GRAPHS --out predictions.csv")
     say(f"Its options: {out / BEST}\nA page about all of them: pggnn report {shlex.quote(str(out))}")
     if ranked[0].trainings == 1:
-        say("More seeds show which differences are chance: --protocol.seeds [0,1,2]")
+        say("To see which differences are chance, train more seeds: --protocol.seeds [0,1,2]")
 
 
 def evaluate(args: argparse.Namespace) -> None:
