@@ -7,7 +7,6 @@ from typing import Any
 from benchmarks import record
 from benchmarks.linear import HIDDEN, MIXES
 from benchmarks.roofline import COUNTED, FLOP, PEAK, intensity
-from benchmarks.tables import PICTURES
 from pggnn.report.figures import BLUE, FAINT, INK, RED, drawing
 
 COLOURS = {"forward": BLUE, "training": RED}
@@ -19,7 +18,7 @@ def draw(path: Path, folder: Path) -> list[Path]:
     """All pictures that the file has figures for."""
     _, figures = record.load(path)
     made = []
-    for name, (part, _) in PICTURES.items():
+    for name, (part, _) in record.PICTURES.items():
         if part in figures:
             made.append(folder / f"{path.stem}-{name}.svg")
             (draw_linear if name == "linear" else draw_roofline)(figures[part], made[-1])

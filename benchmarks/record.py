@@ -48,6 +48,11 @@ GOALS: dict[str, dict[str, dict[str, str]]] = {
     },
     "engine": {"ER, batch 16, hidden 64": {"engine / bare loop": "≤ 1.1"}},
 }  # fmt: skip
+PICTURES = {
+    "linear": ("linear", "Time and rate against the steps of all sequences"),
+    "roofline": ("layer", "Rates against operations for each byte moved, under the roofs of an H200"),
+}
+"""By name: the benchmark whose figures are drawn, and what the picture shows."""
 
 
 def goal(part: str, case: str, what: str) -> str:

@@ -20,11 +20,6 @@ GRIDS: dict[str, list[list[str]]] = {
     "linear": [["steps", "largest degree", *(f"{name}, {unit}" for name in FLOP for unit in ("ms", "TFLOP/s"))]],
 }  # fmt: skip
 """Quantities that are columns of a table with a row for each case."""
-PICTURES = {
-    "linear": ("linear", "Time and rate against the steps of all sequences"),
-    "roofline": ("layer", "Rates against operations for each byte moved, under the roofs of an H200"),
-}
-"""By name: the benchmark whose figures are drawn, and what the picture shows."""
 
 
 def digits(value: float) -> str:
@@ -77,7 +72,9 @@ def tables(path: Path) -> str:
     for part, cases in figures.items():
         made += [grid(part, columns, cases) for columns in GRIDS.get(part, [])]
         made += filter(None, [listing(part, cases)])
-    made += [f"![{what}]({path.stem}-{name}.svg)\n" for name, (part, what) in PICTURES.items() if part in figures]
+    made += [
+        f"![{what}]({path.stem}-{name}.svg)\n" for name, (part, what) in record.PICTURES.items() if part in figures
+    ]
     return "\n".join(made)
 
 
