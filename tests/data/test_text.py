@@ -27,7 +27,7 @@ def parse_slowly(words, comma):
             try:
                 values.append(float(word))
             except ValueError:
-                raise ValueError(f"here, line {number}: {word!r} is not a number") from None
+                raise ValueError(f"here, line {number}: {word[:40]!r} is not a number") from None
     return values, [len(line) for line in lines] if values else []
 
 

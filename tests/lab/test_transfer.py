@@ -32,9 +32,8 @@ def test_the_table_has_all_rows(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 1 + len(rows) + 3
     for row, line in zip(rows, printed[1:], strict=False):
-        assert line.split()[-4:] == [f"{row[key]:.4f}" for key in ("error", "error_where", "mean")] + [
-            str(row["largest"])
-        ]
+        figures = ["nan" if row[key] is None else f"{row[key]:.4f}" for key in ("error", "error_where", "mean")]
+        assert line.split()[-4:] == [*figures, str(row["largest"])]
     first = list(run(TINY, 0, tmp_path / "again", lambda name, epochs: Callback()))
     assert [row.error for row in first] == [row["error"] for row in rows]
 

@@ -182,6 +182,6 @@ def test_a_page_leaves_them_out_and_says_so(y, graphs, small, fit):
     for _ in range(2):  # from the networks, and from the file
         answers, reason = predictions.find(run)
         assert not reason and answers.total == 4 and len(answers.true) == len(answers.predicted) == 2
-        said = show_answers(run, answers)["said"]
+        said = show_answers(run, answers)["summary"]
         columns = answers.true.size // 2
         assert said.startswith(f"{4 * columns} answers") and f"{2 * columns} are not finite, and not shown." in said
