@@ -87,7 +87,7 @@ def test_the_command_says_how_to_go_on_and_trains_nothing_again(tuned, capsys):
     assert before == {path: path.stat().st_mtime_ns for path in out.glob("*/*/result.json")}
     said = capsys.readouterr().out
     assert said.count("| ER | ") == len(ranked)
-    assert f"Best: {ranked[0].name}, MAE {ranked[0]} on validation graphs" in said and "More seeds" in said
+    assert f"Best: {ranked[0].name}, MAE {ranked[0]} on validation graphs" in said and "more seeds" in said
     evaluate = re.search(rf"pggnn (evaluate {re.escape(str(out))}/\S+)\n", said)
     assert evaluate and main(evaluate[1].split()) == 0
 
