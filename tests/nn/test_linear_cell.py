@@ -108,6 +108,8 @@ def test_weights():
         "rnn.weight_ih_l0": (16, 4), "rnn.bias_ih_l0": (16,),
         "lin_center.weight": (16, 4), "lin_structure.weight": (8, 2),
     }  # fmt: skip
+    rows = conv._structure_rows()  # bits enter b, not the gate
+    assert not rows[:, :8].any() and torch.equal(rows[:, 8:], conv.lin_structure.weight.t())
     before = conv.lin_center.weight.clone()
     conv.reset_parameters()
     assert not torch.equal(conv.lin_center.weight, before)
