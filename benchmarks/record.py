@@ -19,6 +19,7 @@ CPU = {
     "star": "Time and peak memory of a hub with 2,000 neighbours.",
     "data": "Reading data sets into batches with plans, and the memory that MNIST takes.",
     "engine": "What the training engine adds to a bare PyTorch loop.",
+    "arcs": "The linear cell: whole group and single ordering, one thread.",
 }
 ALL = GPU | CPU
 COSTS = {"extra memory, MiB": "≤ 1024", "deterministic / default, training": "≤ 1.5"}

@@ -35,6 +35,19 @@ def test_step_is_that_of_torch(cell):
         torch.testing.assert_close(a, b[0], rtol=1e-12, atol=1e-12)
 
 
+def test_the_linear_cell_forgets_and_adds():
+    rnn = Recurrence(5, 7, cell="linear").double()
+    assert [name for name, _ in rnn.named_parameters()] == ["weight_ih_l0", "bias_ih_l0"]
+    weight_hh, bias_hh = rnn.recurrent_weights
+    assert weight_hh.shape == (0, 7) and bias_hh.shape == (0,)
+    x, h = rnn(torch.randn(3, 5).double()), torch.randn(3, 7).double()
+    (found,) = CELLS["linear"].step(x, torch.nn.functional.linear(h, weight_hh, bias_hh), (h,))
+    torch.testing.assert_close(found, h / (1 + (-x[:, :7]).exp()) + x[:, 7:].clamp(min=0), rtol=1e-12, atol=1e-12)
+    lazy = LazyRecurrence(7, cell="linear").double()
+    lazy(torch.randn(3, 5).double())
+    lazy.load_state_dict(rnn.state_dict())
+
+
 def test_glorot_initialisation_per_gate():
     rnn = Recurrence(100, 50, 2, "lstm")
     bound_ih, bound_hh = (6 / 150) ** 0.5, (6 / 100) ** 0.5
@@ -59,5 +72,7 @@ def test_lazy_weights_take_their_size_from_the_first_rows():
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="cell must be one of 'lstm', 'gru', 'srn'"):
         Recurrence(2, 2, cell="lstn")
+    with pytest.raises(ValueError, match="the cell 'linear' has one layer: num_layers must be 1, got 2"):
+        Recurrence(2, 2, 2, "linear")
     with pytest.raises(ValueError, match=r"the hidden size \(out_channels\) must be an integer ≥ 1, got 0"):
         Recurrence(2, 0)

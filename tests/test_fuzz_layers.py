@@ -22,7 +22,7 @@ WRONG = {
     "in_channels": [0, -2, 2.5, "4", None, (4,), (4, 4, 4), (4, 0)],
     "out_channels": [0, -1, 2.5, "6", None],
     "cell": ["lstn", None, 3, ["lstm"]],
-    "num_layers": [0, -1, 1.5, "2", None],
+    "num_layers": [0, -1, 1.5, "2"],
     "orderings": [0, -3, 2.0, True, "all", None, []],
     "root": ["both", None, 0, ["merged"]],
     "numbering": ["sorted", None, 0],
@@ -123,6 +123,8 @@ def draw_case(seed, dtype=None):
         "reduce": draw.choice(["sum", "mean"]),
         "group": draw.choice(["pairs", "pairs", "dihedral", "trivial"]),
     }
+    if arguments["cell"] == "linear":
+        arguments["num_layers"] = None
     if arguments["orderings"] == "group" and root == "merged" and arguments["max_degree"] in (1, 2, 5):
         arguments["group"] = draw.choice(["pairs", "all"])
     dtype = dtype or draw.choice([torch.double, torch.double, torch.float])

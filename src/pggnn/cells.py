@@ -27,6 +27,16 @@ def _gru(x: Tensor, h: Tensor, state: State) -> State:
     return ((1 - z) * n + z * state[0],)
 
 
+def _gate_and_input(x: Tensor) -> tuple[Tensor, Tensor]:
+    a, b = x.chunk(2, dim=-1)
+    return a.sigmoid(), b.relu()
+
+
+def _linear(x: Tensor, h: Tensor, state: State) -> State:
+    a, b = _gate_and_input(x)
+    return (a * state[0] + b,)
+
+
 @dataclass(frozen=True)
 class Cell:
     """A recurrent cell in the conventions of :mod:`torch.nn`.
@@ -38,6 +48,8 @@ class Cell:
     gates: int
     states: int
     step: Callable[[Tensor, Tensor, State], State]
+    affine: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
+    """For a cell h ← a ⊙ h + b: ``a`` and ``b`` from the input part. Such a cell has no hidden part, and one layer."""
 
 
 CELLS: dict[str, Cell] = {
@@ -46,6 +58,7 @@ CELLS: dict[str, Cell] = {
     "srn": Cell(gates=1, states=1, step=lambda x, h, state: ((x + h).tanh(),)),
     "srn-relu": Cell(gates=1, states=1, step=lambda x, h, state: ((x + h).relu(),)),
     "srn-identity": Cell(gates=1, states=1, step=lambda x, h, state: (x + h,)),
+    "linear": Cell(gates=2, states=1, step=_linear, affine=_gate_and_input),
 }
 
 
@@ -73,7 +86,7 @@ class Recurrence(torch.nn.Module):
     """The weights of a stacked RNN, named, shaped and ordered as in ``torch.nn.LSTM``, ``GRU`` and ``RNN``.
 
     State dicts move freely between this module and its namesake there. It only holds weights: the sequences are read by
-    :func:`pggnn.ops.group_recurrence`.
+    :func:`pggnn.ops.group_recurrence`. The cell ``"linear"`` has ``weight_ih_l0`` and ``bias_ih_l0`` alone.
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, cell: str = "lstm") -> None:
@@ -83,15 +96,19 @@ class Recurrence(torch.nn.Module):
         for name, number in (("the hidden size (out_channels)", hidden_size), ("num_layers", num_layers)):
             if not is_integer(number, 1):
                 raise ValueError(f"{name} must be an integer ≥ 1, got {number!r}")
+        if CELLS[cell].affine is not None and num_layers > 1:
+            raise ValueError(f"the cell {cell!r} has one layer: num_layers must be 1, got {num_layers}")
         self.hidden_size, self.num_layers, self.cell = hidden_size, num_layers, cell
         rows = CELLS[cell].gates * hidden_size
         for layer in range(num_layers):
             columns = input_size if layer == 0 else hidden_size
             weight_ih = Parameter(torch.empty(rows, columns)) if columns > 0 else UninitializedParameter()
             self.register_parameter(f"weight_ih_l{layer}", weight_ih)  # type: ignore[arg-type]
-            self.register_parameter(f"weight_hh_l{layer}", Parameter(torch.empty(rows, hidden_size)))
+            if CELLS[cell].affine is None:
+                self.register_parameter(f"weight_hh_l{layer}", Parameter(torch.empty(rows, hidden_size)))
             self.register_parameter(f"bias_ih_l{layer}", Parameter(torch.empty(rows)))
-            self.register_parameter(f"bias_hh_l{layer}", Parameter(torch.empty(rows)))
+            if CELLS[cell].affine is None:
+                self.register_parameter(f"bias_hh_l{layer}", Parameter(torch.empty(rows)))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -112,10 +129,11 @@ class Recurrence(torch.nn.Module):
         return -1 if isinstance(weight, UninitializedParameter) else weight.size(1)
 
     def layer(self, index: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """``weight_ih, weight_hh, bias_ih, bias_hh`` of one layer."""
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        weight_ih, weight_hh, bias_ih, bias_hh = (getattr(self, f"{name}_l{index}") for name in names)
-        return weight_ih, weight_hh, bias_ih, bias_hh
+        """``weight_ih, weight_hh, bias_ih, bias_hh`` of one layer; without a hidden part, its weights have no rows."""
+        weight_ih, bias_ih = getattr(self, f"weight_ih_l{index}"), getattr(self, f"bias_ih_l{index}")
+        if CELLS[self.cell].affine is not None:
+            return weight_ih, bias_ih.new_empty(0, self.hidden_size), bias_ih, bias_ih.new_empty(0)
+        return weight_ih, getattr(self, f"weight_hh_l{index}"), bias_ih, getattr(self, f"bias_hh_l{index}")
 
     def forward(self, x: Tensor) -> Tensor:
         """The first layer's gate rows ``W_ih x + b_ih``: once per node, however many sequences read them."""

@@ -11,6 +11,7 @@ from pggnn.data.sets.counting import erdos_renyi
 from pggnn.lab import theorems
 from pggnn.lab.construction import CountingConv, WalkingConv
 from pggnn.lab.walks import EgoNet
+from pggnn.ops import linear
 from pggnn.testing import renumbered
 
 QUICK = {
@@ -21,6 +22,7 @@ QUICK = {
     "tr(A³)/2": lambda: theorems.trace(4),
     "Theorem 4": lambda: theorems.theorem_4(20, (complete(3),)),
     "Proposition 5": lambda: theorems.proposition_5(2, 1),
+    "Linear cell": lambda: theorems.linear_group(12),
 }
 
 
@@ -63,6 +65,11 @@ def no_triangles(edge_index, nodes, directed=False):
     return torch.zeros(nodes, dtype=torch.long)
 
 
+def not_around(left, right):
+    return JOIN(left, right)._replace(around=0 * left.around)
+
+
+JOIN = linear.join_arcs
 FALSE = {
     "one arrangement": read_as("slot", lambda k, t, n: t + 0 * k),
     "a rotation": read_as("slot", lambda k, t, n: t + k - n * (t + k >= n)),
@@ -78,6 +85,7 @@ FALSE = {
     "forgetful RNN": forgetful,
     "equal graphs": in_theorems("shrikhande", theorems.rook),
     "no GIN": in_theorems("gin_difference", lambda: 1e-3),
+    "arcs that do not come back": lambda monkeypatch: monkeypatch.setattr(linear, "join_arcs", not_around),
 }
 
 
@@ -99,6 +107,7 @@ def test_claims_hold(claim):
         *(("Theorem 4", name) for name in ("biased estimator", "forgetful RNN", "begins with σ")),
         *(("Proposition 5", name) for name in ("one arrangement", "a rotation", "not closed", "one less")),
         *(("Proposition 5", name) for name in ("equal graphs", "no GIN")),
+        *(("Linear cell", name) for name in ("one arrangement", "one less", "arcs that do not come back")),
     ],
 )
 def test_a_claim_made_false_does_not_hold(claim, made_false, monkeypatch):

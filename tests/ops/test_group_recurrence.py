@@ -25,7 +25,7 @@ def outcome(backend, reading, cell, layers, workspace, dtype=torch.double, degre
     torch.manual_seed(0)
     device = "cuda" if backend == "triton" and torch.cuda.is_available() else "cpu"
     plan = Plan.build(random_graph(degrees), len(degrees)).to(device)
-    rnn = Recurrence(3, hidden, layers, cell)
+    rnn = Recurrence(3, hidden, 1 if cell == "linear" else layers, cell)
     for parameter in rnn.parameters():
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
     x = torch.randn(len(degrees), 3, requires_grad=True)
@@ -267,7 +267,8 @@ def test_memory_of_inference_mode_can_be_written_to_after_it():
 def test_on_a_gpu(cell, workspace):
     torch.use_deterministic_algorithms(False)
     plan = Plan.build(random_graph(DEGREES), len(DEGREES))
-    rnn, x = Recurrence(3, HIDDEN, 2, cell).double(), torch.randn(len(DEGREES), 3).double()
+    layers = 1 if cell == "linear" else 2
+    rnn, x = Recurrence(3, HIDDEN, layers, cell).double(), torch.randn(len(DEGREES), 3).double()
     outcomes = []
     for device in ("cpu", "cuda"):
         rnn, moved = rnn.to(device), x.to(device).requires_grad_()

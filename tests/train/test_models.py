@@ -28,6 +28,14 @@ def test_the_aggregation_is_the_one_that_was_asked_for(aggregation):
     assert config.reads == ("group" if aggregation == "arrangements" else aggregation)
 
 
+def test_the_linear_cell_has_one_layer_by_default():
+    assert ModelConfig().rnn_layers == 2 and ModelConfig(cell="linear").rnn_layers == 1
+    network = build(ModelConfig(cell="linear", hidden=4, layers=2, init="torch"), SCHEMA)
+    assert all((conv.cell, conv.num_layers) == ("linear", 1) for conv in network.convs)
+    with pytest.raises(ValueError, match="the cell 'linear' has one layer"):
+        build(ModelConfig(cell="linear", rnn_layers=2), SCHEMA)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_scores_and_weighting_are_those_that_were_asked_for(name):
     every, last = (build(ModelConfig(name, hidden=4, layers=2, scores=scores), SCHEMA) for scores in ("all", "last"))

@@ -45,6 +45,7 @@ EXACT = {
     "draws": {"optim_sampling": "draws", "optim_steps": 3, "optim_schedule": "step", "optim_every": 2},
     "warm-up": {"optim_warmup": 2, "optim_schedule": "step", "optim_every": 1},
     "random order": {"model_orderings": "random", "model_cell": "gru", "optim_patience": 0},
+    "linear cell": {"model_cell": "linear", "model_rnn_layers": None},
     "bf16": {"run_precision": "bf16"},
     "float64": {"run_precision": "64", "model_root": "linear"},
     "gin": {"model_name": "gin", "optim_loss": "mae"},

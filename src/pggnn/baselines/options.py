@@ -23,10 +23,10 @@ class PGGNNOptions:
     orderings: Literal["group", "single", "random"] | int = whole("group", 1)
     """PG-GNN: the orders in which neighbours are read: the whole group, a single one, K of the group (an integer), or a
     random one."""
-    cell: Literal["lstm", "gru", "srn"] = "lstm"
-    """PG-GNN: the recurrent cell."""
-    rnn_layers: int = whole(2, 1)
-    """PG-GNN: stacked layers of each RNN."""
+    cell: Literal["lstm", "gru", "srn", "linear"] = "lstm"
+    """PG-GNN: the recurrent cell. linear: reads the whole group in time linear in the number of neighbours."""
+    rnn_layers: int | None = whole(None, 1)
+    """PG-GNN: stacked layers of each RNN; by default 2, and 1 for the linear cell, which has no more."""
     root: Literal["merged", "linear"] = "merged"
     """PG-GNN: the centre stands at both ends of each sequence, or is added by a linear map (Eq. 3)."""
     max_degree: int | None = whole(None, 1)

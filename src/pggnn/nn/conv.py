@@ -27,7 +27,7 @@ class SequenceConv(MessagePassing):
         out_channels: int,
         reading: Reading,
         cell: str = "lstm",
-        num_layers: int = 2,
+        num_layers: int | None = None,
         numbering: Literal["given", "random"] = "given",
         edge_dim: int | None = None,
         max_degree: int | None = None,
@@ -62,6 +62,8 @@ class SequenceConv(MessagePassing):
                 f"one RNN reads neighbours and centre, so both need the same number of channels, got {in_channels}; "
                 'use root="linear" for different ones'
             )
+        if num_layers is None:
+            num_layers = 1 if cell == "linear" else 2
         self.in_channels, self.out_channels, self.reading = in_channels, out_channels, reading
         self.cell, self.num_layers, self.numbering = cell, num_layers, numbering
         self.edge_dim, self.max_degree, self.backend, self.workspace = edge_dim, max_degree, backend, workspace
@@ -71,16 +73,18 @@ class SequenceConv(MessagePassing):
             if neighbors == -1
             else Recurrence(neighbors, out_channels, num_layers, cell)
         )
-        gate_channels = CELLS[cell].gates * out_channels
+        gate_channels, is_affine = CELLS[cell].gates * out_channels, CELLS[cell].affine is not None
         glorot = {"bias": False, "weight_initializer": "glorot"}
         self.lin_edge = None if edge_dim is None else Linear(edge_dim, gate_channels, **glorot)
-        self.lin_structure = None if structure == 0 else Linear(structure, gate_channels, **glorot)
+        self.lin_center = Linear(centers, gate_channels, **glorot) if is_affine else None
+        bit_channels = out_channels if is_affine else gate_channels
+        self.lin_structure = None if structure == 0 else Linear(structure, bit_channels, **glorot)
         self.lin_root = None if reading.reads_root else Linear(centers, out_channels, **glorot)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
         self.rnn.reset_parameters()
-        for linear in (self.lin_edge, self.lin_structure, self.lin_root):
+        for linear in (self.lin_edge, self.lin_center, self.lin_structure, self.lin_root):
             if linear is not None:
                 linear.reset_parameters()
 
@@ -111,7 +115,7 @@ class SequenceConv(MessagePassing):
         out = group_recurrence(
             gates, self.rnn.recurrent_weights, plan, rows=rows, root=root, reading=self.reading,
             cell=self.cell, workspace=self.workspace, backend=self.backend,
-            structure=None if self.lin_structure is None else self.lin_structure.weight.t(),
+            structure=self._structure_rows(),
         )  # fmt: skip
         if self.numberings > 1:
             out = out.view(self.numberings, nodes, out.size(1)).mean(0)
@@ -121,18 +125,30 @@ class SequenceConv(MessagePassing):
             out = out + self.lin_root(center_x)
         return out
 
+    def _structure_rows(self) -> Tensor | None:
+        """What each structural bit adds to the gates; where the cell is linear, to its input b alone."""
+        if self.lin_structure is None:
+            return None
+        rows = self.lin_structure.weight.t()
+        return rows if self.lin_center is None else torch.nn.functional.pad(rows, (self.out_channels, 0))
+
     def _gate_rows(
         self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor
     ) -> tuple[Tensor, Tensor, int]:
-        """The rows the RNN reads, the row of each slot, and the first centre's row: one row per node or, with edge
-        features, one per edge followed by one per centre."""
+        """The rows the RNN reads, the row of each slot, and the first centre's row: one row per node or, where edge
+        features or the centre enter the gates of a neighbour, one per edge followed by one per centre."""
         gates: Tensor = self.rnn(neighbor_x)
         needs_root = self.reading.reads_root and center_x is not None
         centers = self.rnn(center_x) if needs_root and center_x is not neighbor_x else gates
         if needs_root and self.numberings > 1:
             centers = centers.repeat(self.numberings, 1)
+        added = []
         if self.lin_edge is not None and edge_attr is not None:
-            edges = gates.index_select(0, plan.neighbor) + self.lin_edge(edge_attr).index_select(0, plan.edge)
+            added.append(self.lin_edge(edge_attr).index_select(0, plan.edge))
+        if self.lin_center is not None and center_x is not None:
+            added.append(self.lin_center(center_x).repeat(self.numberings, 1).index_select(0, plan.center))
+        if added:
+            edges = sum(added, start=gates.index_select(0, plan.neighbor))
             rows = torch.arange(plan.num_edges, device=edges.device)
             return (torch.cat([edges, centers]), rows, plan.num_edges) if needs_root else (edges, rows, 0)
         if centers is not gates:
@@ -250,8 +266,11 @@ class PGConv(SequenceConv):
         in_channels: Size of each node's features, ``-1`` to take it from the first input; with ``root="linear"`` a
             tuple for (neighbours, centres).
         out_channels: Size of each output, the RNN's hidden size.
-        cell: ``"lstm"``, ``"gru"`` or ``"srn"``; also ``"srn-relu"`` and ``"srn-identity"``.
-        num_layers: Number of stacked RNN layers.
+        cell: ``"lstm"``, ``"gru"`` or ``"srn"``; also ``"srn-relu"`` and ``"srn-identity"``. ``"linear"`` is
+            :math:`h \leftarrow a \odot h + b`. Its gate :math:`a` (sigmoid) and input :math:`b` (ReLU) come from the
+            neighbour, its edge and the centre (``lin_center``). The sum over the whole group then takes O(n) steps
+            instead of O(n²), with ``root="merged"`` and without ``structure``; see ``docs/linear.md``.
+        num_layers: Number of stacked RNN layers: 2 by default. The cell ``"linear"`` has 1.
         orderings: ``"group"``, the paper's sum over the whole group; ``"single"``, one pass in the given numbering; an
             integer K for K evenly spaced elements of the group, their sum scaled by :math:`|\mathfrak{G}| / K` (exact
             where :math:`|\mathfrak{G}| \leq K`, and unbiased over random numberings otherwise); ``"random"``, one pass
@@ -265,8 +284,9 @@ class PGConv(SequenceConv):
         workspace: Bytes that a call may use for intermediate states, see :func:`pggnn.ops.group_recurrence`.
         flow: ``"source_to_target"`` (the sources of incoming edges are the neighbours) or ``"target_to_source"``.
         structure: Number of bits that tell the RNN, at each step, which of the neighbours read just before this one
-            are adjacent to it. They enter the gates (``lin_structure``): 1 for pairs of neighbours (triangles), 2 for
-            triples (4-cliques), up to 32. Raw adjacency, no node identities; see :mod:`pggnn.ops.structure`.
+            are adjacent to it. They enter the gates (``lin_structure``), of the cell ``"linear"`` only :math:`b`: 1 for
+            pairs of neighbours (triangles), 2 for triples (4-cliques), up to 32. Raw adjacency, no node identities; see
+            :mod:`pggnn.ops.structure`.
         numberings: Take the mean over this many random numberings K, in training and evaluation alike: K times the
             work, and 1/K of the variance that the numbering causes.
         reduce: ``"sum"`` over the arrangements, as above, or ``"mean"``: what a node gives then does not grow with its
@@ -282,7 +302,8 @@ class PGConv(SequenceConv):
           edge features :math:`(|\mathcal{E}|, D)` *(optional)*
         - **output:** node features :math:`(|\mathcal{V}|, F_{out})` or :math:`(|\mathcal{V}_t|, F_{out})` if bipartite
 
-    The recurrent weights are in ``conv.rnn``, whose state dict is that of ``torch.nn.LSTM``, ``GRU`` or ``RNN``.
+    The recurrent weights are in ``conv.rnn``, whose state dict is that of ``torch.nn.LSTM``, ``GRU`` or ``RNN``; of
+    the cell ``"linear"`` it has the input weights alone.
     """
 
     def __init__(
@@ -290,7 +311,7 @@ class PGConv(SequenceConv):
         in_channels: int | tuple[int, int],
         out_channels: int,
         cell: str = "lstm",
-        num_layers: int = 2,
+        num_layers: int | None = None,
         orderings: Orderings = "group",
         root: Literal["merged", "linear"] = "merged",
         numbering: Literal["given", "random"] = "given",

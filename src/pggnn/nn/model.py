@@ -199,7 +199,7 @@ class PGGNN(Network):
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side; ``"log"`` is both, with
             the sum on a logarithmic scale (asinh).
         dropout: Dropout on the scores of each layer.
-        rnn_layers: Stacked layers of each RNN.
+        rnn_layers: Stacked layers of each RNN: 2 by default. The cell ``"linear"`` has 1.
         flow: ``"source_to_target"`` (the sources of incoming edges are the neighbours) or ``"target_to_source"``.
         aggregation: ``"arrangements"`` for :class:`PGConv`, or one of the paper's variants: ``"pairs"``,
             ``"triplets"``, ``"chain"``; or ``"trios"``.
@@ -231,7 +231,7 @@ class PGGNN(Network):
         level: Level = "graph",
         readout: Readout = "sum",
         dropout: float = 0.0,
-        rnn_layers: int = 2,
+        rnn_layers: int | None = None,
         flow: str = "source_to_target",
         aggregation: str = "arrangements",
         scores: Scores = "all",

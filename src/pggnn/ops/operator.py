@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from pggnn.ops import plain
+from pggnn.cells import CELLS
+from pggnn.ops import linear, plain
 from pggnn.ops.graph import Graph
 from pggnn.ops.packed.operation import Packed, state_dtype
 from pggnn.ops.packed.unroll import UNROLLED
@@ -38,13 +39,17 @@ def differentiable(
     """The operation's result, with a gradient. Where there are ``codes``, the last of the weights belong to them."""
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (gates, *weights))
     graph = Graph(plan.start, plan.degree, plan.order, plan.profile, rows, root, codes)
-    if cell not in UNROLLED:
+    is_affine = CELLS[cell].affine is not None
+    if cell not in UNROLLED and not is_affine:
         return _untraced(gates, weights, graph, reading, cell)
     if torch.compiler.is_compiling() or type(gates) not in (Tensor, torch.nn.Parameter):
         out: Tensor = _forward(
             gates, weights, *graph[:-1], reading.spec, cell, workspace, fused, keep, codes
         )[0]  # fmt: skip
         return out
+    if is_affine:
+        with without_autocast(gates):
+            return linear.recurrence(gates, weights, graph, reading, cell, plan)
     if torch._C._are_functorch_transforms_active() or has_tangents((gates, *weights)):
         return _untraced(gates, weights, graph, reading, cell)
     with torch.cuda.device_of(gates):  # kernels of Triton run on the current device, wherever their tensors lie
@@ -68,6 +73,8 @@ def _operation(
     plan: Plan | None = None,
 ) -> Operation:  # fmt: skip
     reading.check(graph.profile)
+    if CELLS[cell].affine is not None:
+        return linear.Linear(gates, weights, graph, reading, cell)
     if not fused:
         return Packed(gates, weights, graph, reading, cell, workspace, plan)
     from pggnn.ops.fused.operation import Fused

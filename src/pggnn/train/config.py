@@ -81,6 +81,10 @@ else:
 class ModelConfig(_Options):
     """The network."""
 
+    def __post_init__(self) -> None:
+        if self.rnn_layers is None:
+            object.__setattr__(self, "rnn_layers", 1 if self.cell == "linear" else 2)
+
     @property
     def reads(self) -> str:
         """What PG-GNN's RNN reads, in a word: its orderings, or the variant; nothing for baselines."""

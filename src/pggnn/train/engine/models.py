@@ -78,8 +78,9 @@ def count_weights(config: ModelConfig, schema: Schema) -> int:
             return MOST_WEIGHTS
         return sum(weight.numel() for weight in small.parameters())
 
-    layers, inner = (min(number, 2) for number in (config.layers, config.rnn_layers))
-    one, more = config.layers - layers, config.rnn_layers - inner
+    rnn_layers = config.rnn_layers or 1
+    layers, inner = (min(number, 2) for number in (config.layers, rnn_layers))
+    one, more = config.layers - layers, rnn_layers - inner
     known = count(layers, inner)
     for_layer = known - count(layers - 1, inner) if one else 0
     for_inner = known - count(layers, inner - 1) if more else 0

@@ -1,0 +1,159 @@
+"""The linear cell: joined arcs against the definition, all arrangements one by one."""
+
+import numpy as np
+import pytest
+import torch
+from test_group_recurrence import PARALLEL, assert_matches_reference, degrees_for, outcome
+
+from pggnn import Plan
+from pggnn.cells import Recurrence
+from pggnn.groups import group
+from pggnn.ops import group_recurrence, linear
+from pggnn.orderings import STRUCTURED, Reading
+from pggnn.testing import READINGS, random_graph
+
+MANY = (*range(41), 64)
+FRAMES = ["merged", "closed", "open"]
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=str)
+def test_readings(reading):
+    assert_matches_reference(reading, "linear", 1, PARALLEL, degrees=degrees_for(reading))
+
+
+@pytest.mark.parametrize("dtype", [torch.double, torch.float])
+@pytest.mark.parametrize("frame", FRAMES)
+def test_every_degree(frame, dtype):
+    assert_matches_reference(Reading(frame=frame), "linear", 1, PARALLEL, dtype, MANY, hidden=3)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_every_ring(frame):
+    assert_matches_reference(Reading("dihedral", frame), "linear", 1, PARALLEL, degrees=MANY[:24], hidden=3)
+
+
+@pytest.mark.parametrize("degrees", [(), (0,), (0, 0), (1,), (2,), (3,), (30, 0, 1, 1, 31, 2), (5,) * 7])
+@pytest.mark.parametrize("frame", FRAMES)
+def test_odd_graphs(frame, degrees):
+    for orders in ("pairs", "dihedral", "trivial"):
+        for limit in (None, 1, 4):
+            assert_matches_reference(Reading(orders, frame, limit), "linear", 1, PARALLEL, degrees=degrees)
+
+
+@pytest.mark.parametrize("reading", [one for one in READINGS if one.frame in STRUCTURED and one.limit != 1], ids=str)
+def test_structure(reading):
+    assert_matches_reference(reading, "linear", 1, PARALLEL, degrees=degrees_for(reading), structure=2)
+
+
+def star(n, hidden=3, dtype=torch.double):
+    """The plan of a star, whose centre is node 0, and gate rows."""
+    torch.manual_seed(n)
+    leaves = torch.arange(1, n + 1)
+    return Plan.build(torch.stack([leaves, torch.zeros_like(leaves)]), n + 1), torch.randn(n + 1, 2 * hidden).to(dtype)
+
+
+def read(gates, plan, backend="auto", **kwargs):
+    weights = [gates.new_empty(0, gates.size(1) // 2), gates.new_empty(0)]
+    return group_recurrence(gates, weights, plan, reading=Reading(**kwargs), cell="linear", backend=backend)
+
+
+@pytest.mark.parametrize("n", [997, 1000])
+def test_a_thousand_neighbours_against_all_arrangements(n):
+    plan, gates = star(n)
+    gates[:, :3] += 4  # gates near 1: the whole sequence counts
+    a, b = 1 / (1 + np.exp(-gates[:, :3].numpy())), np.maximum(gates[:, 3:].numpy(), 0)
+    order = np.array([g.images for g in group(n)]) + 1
+    state = np.broadcast_to(b[0], (len(order), 3))
+    for t in range(n):
+        state = a[order[:, t]] * state + b[order[:, t]]
+    expected = (a[0] * state + b[0]).sum(0)
+    np.testing.assert_allclose(read(gates, plan)[0].numpy(), expected, rtol=1e-10)
+    np.testing.assert_allclose(read(gates.float(), plan)[0].numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [{}, {"frame": "open"}, {"group": "dihedral", "frame": "closed"}, {"limit": 3}])
+def test_the_same_alone_and_in_a_batch_to_the_last_bit(kind):
+    stars = [star(n, dtype=torch.float) for n in (0, 1, 2, 3, 7, 8, 33, 64, 5, 40)]
+    alone = torch.cat([read(gates, plan, **kind) for plan, gates in stars])
+    offsets = np.cumsum([0, *(gates.size(0) for _, gates in stars)])
+    edges = [
+        torch.stack([plan.neighbor, plan.center]) + int(o) for (plan, _), o in zip(stars, offsets[:-1], strict=True)
+    ]
+    together = Plan.build(torch.cat(edges, 1), int(offsets[-1]))
+    assert torch.equal(read(torch.cat([gates for _, gates in stars]), together, **kind), alone)
+
+
+@pytest.mark.parametrize("kind", [{}, {"frame": "closed"}, {"group": "dihedral"}, {"limit": 2}])
+def test_second_derivatives_by_finite_differences(kind):
+    degrees = (0, 1, 2, 3, 4, 7, 8)
+    plan = Plan.build(random_graph(degrees), len(degrees))
+    gates = torch.randn(len(degrees), 4, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda one: read(one, plan, **kind), gates)
+    assert torch.autograd.gradgradcheck(lambda one: read(one, plan, **kind), gates)
+
+
+@pytest.mark.parametrize("n", [6, 7, 100, 101])
+def test_gates_that_are_one_or_zero(n):
+    """Nothing is divided by them, and nothing cancels: sums of whole numbers are exact in float32."""
+    plan, gates = star(n, dtype=torch.float)
+    gates[:, 3:] = torch.arange(n + 1).unsqueeze(-1) % 5
+    gates[:, :3] = 1000
+    total = gates[:, 3:].sum(0) + gates[0, 3:]
+    assert torch.equal(read(gates, plan)[0], (n - n % 2) * total)
+    gates[:, :3] = -1000
+    assert torch.equal(read(gates, plan)[0], (n - n % 2) * gates[0, 3:])
+    gates.requires_grad_()
+    assert torch.autograd.grad(read(gates, plan).sum(), gates)[0].isfinite().all()
+
+
+def test_a_hub_with_twenty_thousand_neighbours():
+    plan, gates = star(20_000, 8, torch.float)
+    gates.requires_grad_()
+    out = read(gates, plan)
+    out.sum().backward()
+    assert out.isfinite().all() and gates.grad.isfinite().all() and (out[0] > 20_000).any()
+
+
+@pytest.mark.parametrize("n", [7, 64, 491, 10_000])
+def test_the_whole_group_is_read_in_linear_time(n):
+    plan, gates = star(n)
+    read(gates, plan)
+    ((_, layout),) = plan.known.items()
+    assert n - 1 <= layout.slot.numel() <= 2 * n + 2 * n  # the cycle, filled up, and a place for each leaf
+
+
+@pytest.mark.parametrize("dtype", [torch.half, torch.bfloat16])
+def test_states_are_kept_in_float32(dtype):
+    plan, gates = star(400, dtype=dtype)
+    assert read(gates, plan).dtype == dtype
+    torch.testing.assert_close(read(gates, plan), read(gates.float(), plan).to(dtype), rtol=0, atol=0)
+
+
+def test_compiled_without_a_graph_break():
+    torch._dynamo.reset()
+    degrees = (0, 1, 2, 3, 8, 9)
+    plan = Plan.build(random_graph(degrees), len(degrees))
+    rnn, x = Recurrence(3, 4, cell="linear").double(), torch.randn(6, 3).double().requires_grad_()
+
+    def call(x):
+        return group_recurrence(rnn(x), rnn.recurrent_weights, plan, reading=Reading(), cell="linear")
+
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+    outcomes = [(out := f(x), *torch.autograd.grad(out.sin().sum(), [x, *rnn.parameters()])) for f in (call, compiled)]
+    for ours, theirs in zip(*outcomes, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_there_is_no_kernel_yet():
+    with pytest.raises(ValueError, match='"triton" has no kernel for the cell \'linear\'; use backend="auto"'):
+        outcome("triton", Reading(), "linear", 1, PARALLEL, torch.float)
+
+
+def test_joining_is_associative():
+    """In which pairs stretches are joined does not matter."""
+    shapes = [(1, 3), (2, 1, 3), (2, 1, 3), (1, 3), (1, 3)]
+    first, second, third = (linear.Arcs(*(torch.rand(shape).double() for shape in shapes)) for _ in range(3))
+    left = linear.join_arcs(linear.join_arcs(first, second), third)
+    right = linear.join_arcs(first, linear.join_arcs(second, third))
+    for ours, theirs in zip(left, right, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
