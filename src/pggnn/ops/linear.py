@@ -244,7 +244,7 @@ def _spread(times: Tensor, total: int) -> tuple[Tensor, Tensor]:
     return which, torch.arange(total, device=times.device) - (times.cumsum(0) - times).index_select(0, which)
 
 
-class Linear:
+class LinearOperation:
     """The same as an :class:`~pggnn.ops.operator.Operation`, which keeps nothing and runs again to go back."""
 
     def __init__(self, gates: Tensor, weights: list[Tensor], graph: Graph, reading: Reading, cell: str) -> None:

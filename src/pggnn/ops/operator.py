@@ -74,7 +74,7 @@ def _operation(
 ) -> Operation:  # fmt: skip
     reading.check(graph.profile)
     if CELLS[cell].affine is not None:
-        return linear.Linear(gates, weights, graph, reading, cell)
+        return linear.LinearOperation(gates, weights, graph, reading, cell)
     if not fused:
         return Packed(gates, weights, graph, reading, cell, workspace, plan)
     from pggnn.ops.fused.operation import Fused
