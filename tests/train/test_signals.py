@@ -79,7 +79,7 @@ def test_trainings_side_by_side_end_with_their_command(small, start, classes, tm
     config = small("stopped", optim_epochs=100_000, run_jobs=2, **options)
     save(config, tmp_path)
     child, said = start(["train", "--config", str(tmp_path / "config.yaml")])
-    while not log.read(config.folder / "seed0" / "fold0"):
+    while not (config.folder / "seed0" / "fold0" / "last.safetensors").exists():  # the log is written before it
         time.sleep(0.05)
     at_work = Path(f"/proc/{child}/task/{child}/children").read_text().split()
     assert at_work
