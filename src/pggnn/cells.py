@@ -32,34 +32,9 @@ def _gate_and_input(x: Tensor) -> tuple[Tensor, Tensor]:
     return a.sigmoid(), b.relu()
 
 
-def _convex(x: Tensor) -> tuple[Tensor, Tensor]:
-    """minGRU: a = 1 − z, b = z ⊙ h̃."""
-    z, b = x.chunk(2, dim=-1)
-    return (-z).sigmoid(), z.sigmoid() * b
-
-
-def _convex_positive(x: Tensor) -> tuple[Tensor, Tensor]:
-    """minGRU as its log-space form has it: positive inputs."""
-    z, b = x.chunk(2, dim=-1)
-    return (-z).sigmoid(), z.sigmoid() * torch.where(b >= 0, b + 0.5, b.sigmoid())
-
-
-def _two_gates(x: Tensor) -> tuple[Tensor, Tensor]:
-    """minLSTM: a = f / (f + i), b = i / (f + i) ⊙ h̃."""
-    f, i, b = x.chunk(3, dim=-1)
-    # f / (f + i) as a sigmoid of log f − log i: no division of two small numbers.
-    a = torch.nn.functional.logsigmoid(f) - torch.nn.functional.logsigmoid(i)
-    return a.sigmoid(), (-a).sigmoid() * b
-
-
-def _affine(affine: Callable[[Tensor], tuple[Tensor, Tensor]], gates: int = 2) -> "Cell":
-    """The cell h ← a ⊙ h + b."""
-
-    def step(x: Tensor, h: Tensor, state: State) -> State:
-        a, b = affine(x)
-        return (a * state[0] + b,)
-
-    return Cell(gates=gates, states=1, step=step, affine=affine)
+def _linear(x: Tensor, h: Tensor, state: State) -> State:
+    a, b = _gate_and_input(x)
+    return (a * state[0] + b,)
 
 
 @dataclass(frozen=True)
@@ -83,10 +58,7 @@ CELLS: dict[str, Cell] = {
     "srn": Cell(gates=1, states=1, step=lambda x, h, state: ((x + h).tanh(),)),
     "srn-relu": Cell(gates=1, states=1, step=lambda x, h, state: ((x + h).relu(),)),
     "srn-identity": Cell(gates=1, states=1, step=lambda x, h, state: (x + h,)),
-    "linear": _affine(_gate_and_input),
-    "linear-mingru": _affine(_convex),
-    "linear-log": _affine(_convex_positive),
-    "linear-minlstm": _affine(_two_gates, 3),
+    "linear": Cell(gates=2, states=1, step=_linear, affine=_gate_and_input),
 }
 
 

@@ -25,7 +25,7 @@ def outcome(backend, reading, cell, layers, workspace, dtype=torch.double, degre
     torch.manual_seed(0)
     device = "cuda" if backend == "triton" and torch.cuda.is_available() else "cpu"
     plan = Plan.build(random_graph(degrees), len(degrees)).to(device)
-    rnn = Recurrence(3, hidden, 1 if cell.startswith("linear") else layers, cell)
+    rnn = Recurrence(3, hidden, 1 if cell == "linear" else layers, cell)
     for parameter in rnn.parameters():
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
     x = torch.randn(len(degrees), 3, requires_grad=True)

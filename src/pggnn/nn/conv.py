@@ -63,7 +63,7 @@ class SequenceConv(MessagePassing):
                 'use root="linear" for different ones'
             )
         if num_layers is None:
-            num_layers = 1 if cell.startswith("linear") else 2
+            num_layers = 1 if cell == "linear" else 2
         self.in_channels, self.out_channels, self.reading = in_channels, out_channels, reading
         self.cell, self.num_layers, self.numbering = cell, num_layers, numbering
         self.edge_dim, self.max_degree, self.backend, self.workspace = edge_dim, max_degree, backend, workspace
@@ -130,11 +130,7 @@ class SequenceConv(MessagePassing):
         if self.lin_structure is None:
             return None
         rows = self.lin_structure.weight.t()
-        return (
-            rows
-            if self.lin_center is None
-            else torch.nn.functional.pad(rows, ((CELLS[self.cell].gates - 1) * self.out_channels, 0))
-        )
+        return rows if self.lin_center is None else torch.nn.functional.pad(rows, (self.out_channels, 0))
 
     def _gate_rows(
         self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor
