@@ -197,7 +197,7 @@ def test_what_is_not_finite_stays_where_it_is(bad, options):
     assert not out[:2].isfinite().all() or bad == 3e38
     assert (bad == bad) or out[:2].isnan().any(1).all()
     (gradient,) = torch.autograd.grad(out[2:].sum(), x)
-    assert gradient.isfinite().all()
+    assert gradient[3].isfinite().all()
 
 
 def test_a_sum_over_a_hundred_thousand_stays_precise():

@@ -111,7 +111,7 @@ def where_positive(_, x, y):
 
 @intrinsic
 def sigmoid(_, x):
-    """To a relative 2e-7: 1 / (1 + exp(−x)), where exp(y) = 2ᵏ exp(r) by a polynomial for |r| ≤ ln 2 / 2."""
+    """To a relative 2e-7, and 0 below 1e-37: 1 / (1 + exp(−x)), exp(y) = 2ᵏ exp(r), a polynomial for |r| ≤ ln 2 / 2."""
 
     def generate(context, builder, signature, arguments):
         def add(x, y):
@@ -121,7 +121,8 @@ def sigmoid(_, x):
             return builder.fmul(x, constant(y) if isinstance(y, float) else y, flags=FUSED)
 
         y = builder.fneg(arguments[0])
-        y = builder.select(builder.fcmp_ordered(">", y, constant(87.0)), constant(87.0), y)
+        vanishes = builder.fcmp_ordered(">", y, constant(87.0))
+        y = builder.select(vanishes, constant(87.0), y)
         y = builder.select(builder.fcmp_ordered("<", y, constant(-87.0)), constant(-87.0), y)
         rounding = constant(12582912.0)  # 1.5 · 2²³ has no room for a fraction
         k = builder.fsub(builder.fadd(builder.fmul(y, constant(1.44269504)), rounding), rounding)
@@ -130,6 +131,7 @@ def sigmoid(_, x):
         for c in (1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1, 1.0, 1.0):
             p = add(times(p, r), constant(c))
         bits = builder.shl(builder.add(builder.fptosi(k, WHOLE), constant(127, WHOLE)), constant(23, WHOLE))
-        return builder.fdiv(constant(1.0), add(times(p, builder.bitcast(bits, FLOATS)), constant(1.0)))
+        result = builder.fdiv(constant(1.0), add(times(p, builder.bitcast(bits, FLOATS)), constant(1.0)))
+        return builder.select(vanishes, constant(0.0), result)
 
     return lanes(lanes), generate
