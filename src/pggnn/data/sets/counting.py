@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
+import networkx as nx
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pggnn.data.dataset import GraphDataset, Transform, load_graphs
+from pggnn.data.dataset import GraphDataset, load_graphs
 from pggnn.data.features.motifs import four_cliques, triangles
 from pggnn.data.formats.archives import MOST_BYTES, need, read_npz
 from pggnn.data.graphs import Graphs, compact, starts
@@ -41,12 +44,11 @@ class Counting(GraphDataset):
         name: str = "er",
         task: str = "triangles",
         root: str | Path | None = None,
-        split: str | None = None,
-        transform: Transform = None,
-        pre_transform: Transform = None,
+        *args: Any,
         seed: int | None = None,
         graphs: int = 5000,
         shuffle: int | None = None,
+        **kwargs: Any,
     ) -> None:
         if name not in FILES or task not in TASKS:
             raise ValueError(f"expected one of {[*FILES]} and one of {[*TASKS]}, got {name!r} and {task!r}")
@@ -60,7 +62,7 @@ class Counting(GraphDataset):
         if shuffle is not None:
             stored = shuffle_neighbors(stored, shuffle)
         file = None if seed is not None else FILES[name]
-        super().__init__(with_target(stored, task), file, root, split, transform, pre_transform)
+        super().__init__(with_target(stored, task), file, root, *args, **kwargs)
 
 
 def read_counting(path: Path) -> Graphs:
@@ -143,32 +145,10 @@ def draw_er(graphs: int, nodes: int, probability: float, seed: int) -> tuple[Ten
 
 def draw_regular(graphs: int, seed: int) -> tuple[Tensor, Tensor]:
     """``[G, 30, 30]`` adjacency matrices of random regular graphs, and the number of nodes of each."""
-    generator = torch.Generator().manual_seed(seed)
-    kinds = torch.randint(len(REGULAR), (graphs,), generator=generator)
-    width = max(nodes for nodes, _ in REGULAR)
-    adjacency = torch.zeros(graphs, width, width, dtype=torch.bool)
-    for kind, (nodes, degree) in enumerate(REGULAR):
-        chosen = (kinds == kind).nonzero().squeeze(1)
-        while len(chosen) > 0:  # a graph that got stuck is drawn again
-            drawn, done = _pair_stubs(len(chosen), nodes, degree, generator)
-            adjacency[chosen[done], :nodes, :nodes] = drawn[done]
-            chosen = chosen[~done]
-    return adjacency, torch.tensor([nodes for nodes, _ in REGULAR])[kinds]
-
-
-def _pair_stubs(graphs: int, nodes: int, degree: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Joins free stubs at random, never a pair twice (Steger and Wormald 1999); says which graphs got them all."""
-    adjacency = torch.zeros(graphs, nodes, nodes, dtype=torch.bool)
-    free = torch.full((graphs, nodes), degree)
-    above = torch.ones(nodes, nodes, dtype=torch.bool).triu(1)
-    for _ in range(nodes * degree // 2):
-        choices = (free[:, :, None] * free[:, None, :] * (above & ~adjacency)).flatten(1).cumsum(1)
-        total = choices[:, -1:]
-        draw = (torch.rand(graphs, 1, generator=generator, dtype=torch.double) * total).long()
-        pair = torch.searchsorted(choices, draw, right=True).squeeze(1)
-        (graph,) = (total.squeeze(1) > 0).nonzero(as_tuple=True)
-        u, v = pair[graph] // nodes, pair[graph] % nodes
-        adjacency[graph, u, v] = adjacency[graph, v, u] = True
-        free[graph, u] -= 1
-        free[graph, v] -= 1
-    return adjacency, free.sum(1) == 0
+    random, width = Random(seed), max(nodes for nodes, _ in REGULAR)
+    adjacency, sizes = torch.zeros(graphs, width, width, dtype=torch.bool), torch.empty(graphs, dtype=torch.long)
+    for graph in range(graphs):
+        nodes, degree = random.choice(REGULAR)
+        drawn = nx.to_numpy_array(nx.random_regular_graph(degree, nodes, random), range(nodes), dtype=bool)
+        adjacency[graph, :nodes, :nodes], sizes[graph] = torch.from_numpy(drawn), nodes
+    return adjacency, sizes

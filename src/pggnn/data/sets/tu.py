@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.cache import data_root, find
-from pggnn.data.dataset import GraphDataset, Transform, load_graphs
+from pggnn.data.cache import data_root
+from pggnn.data.dataset import GraphDataset, load_graphs
 from pggnn.data.formats.archives import read_file, read_zip
 from pggnn.data.formats.text import check_finite, parse_numbers, ranges, whole
 from pggnn.data.graphs import Graphs, compact, join_columns
 from pggnn.data.schema import Name, Schema
-from pggnn.data.splits import gin_folds, stratified_folds
+from pggnn.data.splits import stratified_folds
 
 VERSION = "tu 2"
 Table = np.ndarray
@@ -31,29 +32,18 @@ class TU(GraphDataset):
         root, split, transform, pre_transform: See :class:`GraphDataset`; there are :meth:`folds` instead of splits.
     """
 
-    def __init__(
-        self,
-        name: str,
-        root: str | Path | None = None,
-        split: str | None = None,
-        transform: Transform = None,
-        pre_transform: Transform = None,
-    ) -> None:
+    def __init__(self, name: str, root: str | Path | None = None, *args: Any, **kwargs: Any) -> None:
         file = f"tu/{name}"
         if Path(name).name != name:
             raise ValueError(f"a data set's name has no folders in it, got {name!r}")
         if not (data_root(root) / file).is_dir():
             file += ".zip"
         self.name = name
-        super().__init__(load_graphs(file, root, VERSION, read_tu), file, root, split, transform, pre_transform)
+        super().__init__(load_graphs(file, root, VERSION, read_tu), file, root, *args, **kwargs)
 
     def folds(self, seed: int = 0) -> list[tuple[Tensor, Tensor]]:
         """The paper's ten folds: indices for training and testing; see :func:`pggnn.data.splits.stratified_folds`."""
         return stratified_folds(self._data.y, seed)
-
-    def published_folds(self) -> list[tuple[Tensor, Tensor]]:
-        """The ten folds that come with GIN's archives."""
-        return gin_folds(find(str(self.file), self.root), self.len())
 
 
 def read_tu(path: str | Path, schema: Schema | None = None) -> Graphs:
