@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_embedding_loss
+from torch_geometric.data import Data
 
 from pggnn.console import say
 from pggnn.data.schema import Schema
@@ -169,14 +170,14 @@ def set_numberings(network: Network | Committee, numberings: int) -> None:
         cast(SequenceConv, conv).numberings = numberings
 
 
-def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> PairResult:
-    """Trains a network on one pair and tests it."""
+def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: str = "cpu") -> PairResult:
+    """Trains a network on the two graphs of BREC's pair of this number, and tests it."""
     began, place = time.perf_counter(), torch.device(device)
     generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
     torch.manual_seed(protocol.seed * 400 + pair)
-    first, second = ((data.edge_index, data.num_nodes) for data in (dataset[2 * pair], dataset[2 * pair + 1]))
+    first, second = ((data.edge_index, data.num_nodes) for data in graphs)
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
-    training, checking = (parts(graphs, protocol, generator, place) for graphs in ((first, second), (alike, alike)))
+    training, checking = (parts(two, protocol, generator, place) for two in ((first, second), (alike, alike)))
     steps = max(Reading().steps(part.plan.profile) for part in (*training, *checking))
     network = fresh_network(protocol, steps).to(place)
     allot_workspace(network, place)
@@ -195,7 +196,7 @@ def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -
         history.append(float(torch.stack(losses).sum()) / (2 * protocol.copies))
         scheduler.step(history[-1])
     settle(network, training)
-    family = FAMILIES[int(dataset[2 * pair].family)]
+    family = FAMILIES[int(graphs[0].family)]
     found = distance(network, training), distance(network, checking)
     seconds = round(time.perf_counter() - began, 2)
     return PairResult(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds)
@@ -246,29 +247,9 @@ def _line(outcome: PairResult) -> str:
 
 
 def _outcomes(pairs: list[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> Iterator[PairResult]:
-    if jobs == 1 or len(pairs) < 2:
-        dataset = BREC(root)
-        yield from (compare(pair, dataset, protocol, device) for pair in pairs)
-        return
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
+    from joblib import Parallel, delayed, parallel_config
 
-    with ProcessPoolExecutor(min(jobs, len(pairs)), get_context("spawn"), _begin, (root,)) as pool:
-        waiting = [pool.submit(_compare_here, pair, protocol, device) for pair in pairs]
-        try:
-            yield from (done.result() for done in as_completed(waiting))
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-_HERE: dict[str, BREC] = {}
-"""The data set of a process of its own."""
-
-
-def _begin(root: Path | None) -> None:
-    torch.set_num_threads(1)
-    _HERE["brec"] = BREC(root)
-
-
-def _compare_here(pair: int, protocol: Protocol, device: str) -> PairResult:
-    return compare(pair, _HERE["brec"], protocol, device)
+    dataset = BREC(root)
+    work = (delayed(compare)(pair, (dataset[2 * pair], dataset[2 * pair + 1]), protocol, device) for pair in pairs)
+    with parallel_config("loky", inner_max_num_threads=1):
+        yield from Parallel(min(jobs, len(pairs) or 1), return_as="generator_unordered")(work)
