@@ -35,8 +35,6 @@ class Counting(GraphDataset):
         seed: Generate graphs from this seed instead of reading the published ones. From the published regular graphs
             as many edges as they have nodes were taken out at random; generated ones are regular, as the paper says.
         graphs: How many to generate.
-        shuffle: Put each node's neighbours into a random order, once, from this seed. By default they ascend, as in the
-            file; those of regular graphs that NetworkX has drawn do not always.
     """
 
     def __init__(
@@ -47,20 +45,16 @@ class Counting(GraphDataset):
         *args: Any,
         seed: int | None = None,
         graphs: int = 5000,
-        shuffle: int | None = None,
         **kwargs: Any,
     ) -> None:
         if name not in FILES or task not in TASKS:
             raise ValueError(f"expected one of {[*FILES]} and one of {[*TASKS]}, got {name!r} and {task!r}")
-        for option, number in (("seed", seed), ("shuffle", shuffle)):
-            if number is not None and (type(number) is not int or not 0 <= number < 2**63):
-                raise ValueError(f"{option} must be a whole number of 0 or more, below 2⁶³, got {number!r}")
+        if seed is not None and (type(seed) is not int or not 0 <= seed < 2**63):
+            raise ValueError(f"seed must be a whole number of 0 or more, below 2⁶³, got {seed!r}")
         if seed is None:
             stored = load_graphs(FILES[name], root, VERSION, read_counting)
         else:
             stored = generate(name, graphs, seed)
-        if shuffle is not None:
-            stored = shuffle_neighbors(stored, shuffle)
         file = None if seed is not None else FILES[name]
         super().__init__(with_target(stored, task), file, root, *args, **kwargs)
 
@@ -112,13 +106,6 @@ def with_target(graphs: Graphs, task: str) -> Graphs:
     """The same graphs with one of the counts, a key of :data:`TASKS`, as targets ``y`` instead of all counts."""
     others = {name: value for name, value in graphs.node.items() if name not in TASKS}
     return replace(graphs, node=others | {"y": graphs.node[task].float()})
-
-
-def shuffle_neighbors(graphs: Graphs, seed: int) -> Graphs:
-    """The same graphs with the edges of each in a random order, which numbers neighbours."""
-    graph = torch.arange(len(graphs)).repeat_interleave(graphs.edges)
-    draws = torch.rand(len(graph), generator=torch.Generator().manual_seed(seed), dtype=torch.double)
-    return replace(graphs, edge_index=graphs.edge_index[:, torch.argsort(graph + draws)])
 
 
 def erdos_renyi(graphs: int, nodes: int = 10, probability: float = 0.3, seed: int = 0) -> list[Data]:
