@@ -4,7 +4,11 @@ import pytest
 import torch
 from torch_geometric.utils import to_networkx
 
-from pggnn.data.sets.counting import REGULAR, Counting, erdos_renyi, random_regular, read_counting
+from pggnn.data.sets.counting import REGULAR, Counting, erdos_renyi, read_counting
+
+
+def random_regular(graphs, seed=0):
+    return [*Counting("regular", seed=seed, graphs=graphs)]
 
 
 @pytest.mark.parametrize("make", [erdos_renyi, random_regular])

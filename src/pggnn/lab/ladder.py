@@ -49,8 +49,8 @@ def see_sets(adjacency: np.ndarray, most: int) -> Step:
         for multiset, (v, corners) in zip(seen, listed, strict=True):
             form = np.zeros(len(v), np.uint64)
             for u in corners:
-                sides = [combine(colours[w], adjacency[u, w]) for w in corners if w is not u]
-                form += combine(colours[u], np.sum(sides, axis=0, dtype=np.uint64))
+                others = [combine(colours[w], adjacency[u, w]) for w in corners if w is not u]
+                form += combine(colours[u], sum(others, np.zeros_like(form)))
             np.add.at(multiset, v, scramble(form))
         return combine(*seen)
 

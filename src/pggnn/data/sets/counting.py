@@ -110,16 +110,7 @@ def with_target(graphs: Graphs, task: str) -> Graphs:
 
 def erdos_renyi(graphs: int, nodes: int = 10, probability: float = 0.3, seed: int = 0) -> list[Data]:
     """Erdős–Rényi graphs, each node labelled with its triangles; the defaults are the paper's."""
-    return _to_list(*draw_er(graphs, nodes, probability, seed))
-
-
-def random_regular(graphs: int, seed: int = 0) -> list[Data]:
-    """Random regular graphs with nodes and degree drawn uniformly from :data:`REGULAR`, labelled with triangles."""
-    return _to_list(*draw_regular(graphs, seed))
-
-
-def _to_list(adjacency: Tensor, nodes: Tensor) -> list[Data]:
-    return list(GraphDataset(with_target(from_adjacency(adjacency, nodes), "triangles")))
+    return list(GraphDataset(with_target(from_adjacency(*draw_er(graphs, nodes, probability, seed)), "triangles")))
 
 
 def draw_er(graphs: int, nodes: int, probability: float, seed: int) -> tuple[Tensor, Tensor]:
