@@ -31,6 +31,10 @@ class Verdict:
     def apart(self) -> bool:
         return self.parted is not None
 
+    def __str__(self) -> str:
+        verdict = f"parts them at iteration {self.parted}" if self.apart else f"never, stable after {self.iterations}"
+        return f"{self.test}: {verdict}, {self.colours} colours"
+
 
 def refine(test: str, keys: np.ndarray, step: Step) -> Verdict:
     """Refines colours until the two graphs part or no colour splits.

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -58,12 +58,6 @@ class Protocol:
     """Each layer takes the mean over this many random numberings of the neighbours, see :class:`~pggnn.PGConv`."""
     most_steps: int = 2**25
     """Steps of a batch's sequences that a layer may read; there are fewer numberings where more would be needed."""
-
-
-class SavedProtocol(TypedDict):
-    """What a ``protocol.json`` holds at least."""
-
-    model: dict[str, Any]
 
 
 class Part(NamedTuple):
@@ -208,8 +202,7 @@ class Results:
     def __init__(self, folder: Path, protocol: Protocol) -> None:
         fresh_network(protocol)  # refuses what cannot be made before anything is written
         self.protocol, self.known, self.file = protocol, folder / "protocol.json", folder / "pairs.jsonl"
-        known = read_json(self.known, SavedProtocol)
-        if known is not None and _complete(known) != asdict(protocol):
+        if read_json(self.known, Protocol) not in (None, protocol):
             raise ValueError(f"{self.known} is of another run; give --out another folder, or the options that it names")
 
     def read(self) -> dict[int, PairResult]:
@@ -235,11 +228,6 @@ class Results:
                 f"{number}/{len(left)}  pair {outcome.pair} ({outcome.family}): {verdict}, T²/32 = "
                 f"{outcome.distance:.4g}, reliability {outcome.reliability:.4g}, {outcome.seconds:.1f} s"
             )
-
-
-def _complete(known: SavedProtocol) -> dict[str, Any]:
-    """A protocol as it was written, with the options that have come since at their defaults."""
-    return asdict(Protocol()) | known | {"model": asdict(ModelConfig()) | known["model"]}
 
 
 def _line(outcome: PairResult) -> str:
