@@ -211,3 +211,12 @@ def test_choosing_pairs():
     ]:
         with pytest.raises(ValueError, match=message):
             brec.choose(pairs, names, False, families)
+
+
+def test_help_names_defaults_of_options_that_take_a_value(capsys):
+    with pytest.raises(SystemExit):
+        main(["lab", "brec", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "seed of labels and weights (default: 0) " in said
+    assert "only every tenth pair (40 of 400) --jobs" in said
+    assert "(default: brec/MODEL-…) --data-root" in said
