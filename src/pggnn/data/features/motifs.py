@@ -36,24 +36,17 @@ def triangles(edge_index: Tensor, ptr: Tensor | int, directed: bool = False) -> 
 
 
 def four_cliques(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
-    """The number of 4-cliques at each node of undirected graphs; arguments as of :func:`triangles`.
-
-    Edges are directed to the node of higher degree, which leaves few to each node. A 4-clique is then a triangle among
-    the nodes to which its lowest corner leads.
-    """
-    nodes = _local_ids(ptr)[1]
-    ends = np.stack(_simple_edges(edge_index, nodes, directed=False))
-    rank = np.empty(nodes, np.int64)
-    rank[np.argsort(np.bincount(ends.ravel(), minlength=nodes), kind="stable")] = np.arange(nodes)
-    ends = np.take_along_axis(ends, np.argsort(rank[ends], axis=0), axis=0)
-    low, high = ends[:, np.lexsort((rank[ends[1]], ends[0]))]
-    start = np.searchsorted(low, np.arange(nodes + 1))
-    later = start[low + 1] - np.arange(len(low)) - 1  # edges of the same low end that follow
-    first = np.repeat(np.arange(len(low)), later)
-    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
-    closed = np.isin(high[first] * nodes + high[second], low * nodes + high)
-    found = triangles(torch.from_numpy(np.stack([first, second])[:, closed]), torch.from_numpy(start)).numpy()
-    return torch.from_numpy(_add_up(nodes, low, found) // 3 + _add_up(nodes, high, found))
+    """The number of 4-cliques at each node of undirected graphs; arguments as of :func:`triangles`."""
+    local, nodes = _local_ids(ptr)
+    u, v = _simple_edges(edge_index, nodes, directed=False)
+    corners = np.concatenate([np.empty((3, 0), np.int64), *_list_triangles(u, v, nodes)], axis=1)
+    found = np.zeros(corners.shape[1], np.int64)
+    for rows, _ in _bit_rows(u, v, local, directed=False):
+        for first in range(0, corners.shape[1], CHUNK):
+            a, b, c = corners[:, first : first + CHUNK]
+            found[first : first + CHUNK] += _size(rows[a] & rows[b] & rows[c])
+    # each 4-clique at a node is seen from its three triangles there
+    return torch.from_numpy(sum(_add_up(nodes, corner, found) for corner in corners) // 3)
 
 
 def wedges(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
@@ -89,17 +82,23 @@ def _bit_rows(
     width = min(max(BLOCK_BYTES // max(nodes, 1), 64), max(size, 1) + 63) // 64 * 64
     pairs = [(u, v)] if directed else [(u, v), (v, u)]
     for first in range(0, size, width):
-        rows = _pack(pairs, local, first, width)
-        yield rows, (_pack([(v, u)], local, first, width) if directed else rows)
+        block = None if width >= size else (first, first + width)
+        rows = _pack(pairs, local, width, block)
+        yield rows, (_pack([(v, u)], local, width, block) if directed else rows)
 
 
-def _pack(pairs: list[tuple[np.ndarray, np.ndarray]], local: np.ndarray, first: int, width: int) -> np.ndarray:
-    """Rows as bits, of the columns from ``first`` on."""
+def _pack(
+    pairs: list[tuple[np.ndarray, np.ndarray]], local: np.ndarray, width: int, block: tuple[int, int] | None
+) -> np.ndarray:
+    """Rows as bits; of all columns, or of those in a block."""
     dense = np.zeros((len(local), width), bool)
     for rows, columns in pairs:
-        ids = local[columns] - first
-        inside = (ids >= 0) & (ids < width)
-        dense[rows[inside], ids[inside]] = True
+        ids = local[columns]
+        if block is None:
+            dense[rows, ids] = True
+        else:
+            inside = (ids >= block[0]) & (ids < block[1])
+            dense[rows[inside], ids[inside] - block[0]] = True
     return np.packbits(dense, axis=1).view(np.uint64)
 
 
@@ -111,3 +110,25 @@ def _add_up(nodes: int, at: np.ndarray, values: np.ndarray) -> np.ndarray:
     total = np.zeros(nodes, np.int64)
     np.add.at(total, at, values)
     return total
+
+
+def _list_triangles(u: np.ndarray, v: np.ndarray, nodes: int) -> Iterator[np.ndarray]:
+    """Each triangle once, ``[3, T]`` in chunks: edges point to the node of higher degree, which keeps fans small."""
+    degree = np.bincount(u, minlength=nodes) + np.bincount(v, minlength=nodes)
+    order = np.argsort(degree, kind="stable")
+    rank = np.empty(nodes, np.int64)
+    rank[order] = np.arange(nodes)
+    keys = np.sort(np.minimum(rank[u], rank[v]) * nodes + np.maximum(rank[u], rank[v]))
+    low, high = keys // max(nodes, 1), keys % max(nodes, 1)
+    start = np.searchsorted(low, np.arange(nodes + 1))
+    fan = np.diff(start)[high]
+    bounds = np.searchsorted(np.cumsum(fan), np.arange(0, fan.sum(), CHUNK), side="right")
+    for first, last in zip(bounds, [*bounds[1:], len(fan)], strict=False):
+        count = fan[first:last]
+        edge = np.repeat(np.arange(first, last), count)
+        step = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count)
+        third = high[start[high[edge]] + step]
+        wanted = low[edge] * nodes + third
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        closed = keys[at] == wanted
+        yield order[np.stack([low[edge], high[edge], third])[:, closed]]
