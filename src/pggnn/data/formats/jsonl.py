@@ -32,7 +32,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.dataset import GraphDataset
+from pggnn.data.dataset import GraphDataset, Transform
 from pggnn.data.formats.validation import (
     MOST_NODES,
     SPLITS,
@@ -62,17 +62,23 @@ class InvalidFile(ValueError):
         super().__init__("\n  ".join([f"{path}: {count}", *problems]))
 
 
-def load_jsonl(path: str | Path, schema: Schema | None = None, **options: Any) -> GraphDataset:
+def load_jsonl(
+    path: str | Path,
+    schema: Schema | None = None,
+    split: str | None = None,
+    transform: Transform = None,
+    pre_transform: Transform = None,
+) -> GraphDataset:
     """Reads and checks a file of graphs; all its problems, up to 20, are in one :class:`InvalidFile`.
 
     Args:
         path: The file, in UTF-8.
         schema: That of an earlier file, if this one must be read alike: labels and classes get the same numbers,
             unknown ones are errors, and targets may be left out.
-        options: ``split=``, ``transform=`` and ``pre_transform=`` of :class:`GraphDataset`.
+        split, transform, pre_transform: See :class:`GraphDataset`.
     """
     graphs, ids = read_jsonl(path, schema)
-    dataset = GraphDataset(graphs, **options)
+    dataset = GraphDataset(graphs, split=split, transform=transform, pre_transform=pre_transform)
     dataset.ids = ids
     return dataset
 

@@ -1,12 +1,11 @@
 """BREC: 400 pairs of graphs that are not isomorphic but alike to the 1-WL test."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from pggnn.data.dataset import GraphDataset, load_graphs
+from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.formats.archives import read_file
 from pggnn.data.formats.graph6 import decode
 from pggnn.data.graphs import Graphs, compact
@@ -26,8 +25,14 @@ class BREC(GraphDataset):
         root, split, transform, pre_transform: See :class:`GraphDataset`; there are no splits.
     """
 
-    def __init__(self, root: str | Path | None = None, *args: Any, **kwargs: Any) -> None:
-        super().__init__(load_graphs(FILE, root, VERSION, read_brec), FILE, root, *args, **kwargs)
+    def __init__(
+        self,
+        root: str | Path | None = None,
+        split: str | None = None,
+        transform: Transform = None,
+        pre_transform: Transform = None,
+    ) -> None:
+        super().__init__(load_graphs(FILE, root, VERSION, read_brec), FILE, root, split, transform, pre_transform)
 
 
 def read_brec(path: Path) -> Graphs:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pggnn.data.dataset import GraphDataset, load_graphs
+from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.features.motifs import four_cliques, triangles
 from pggnn.data.formats.archives import MOST_BYTES, need, read_npz
 from pggnn.data.graphs import Graphs, compact, starts
@@ -42,10 +41,11 @@ class Counting(GraphDataset):
         name: str = "er",
         task: str = "triangles",
         root: str | Path | None = None,
-        *args: Any,
+        split: str | None = None,
+        transform: Transform = None,
+        pre_transform: Transform = None,
         seed: int | None = None,
         graphs: int = 5000,
-        **kwargs: Any,
     ) -> None:
         if name not in FILES or task not in TASKS:
             raise ValueError(f"expected one of {[*FILES]} and one of {[*TASKS]}, got {name!r} and {task!r}")
@@ -56,7 +56,7 @@ class Counting(GraphDataset):
         else:
             stored = generate(name, graphs, seed)
         file = None if seed is not None else FILES[name]
-        super().__init__(with_target(stored, task), file, root, *args, **kwargs)
+        super().__init__(with_target(stored, task), file, root, split, transform, pre_transform)
 
 
 def read_counting(path: Path) -> Graphs:

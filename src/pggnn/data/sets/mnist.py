@@ -1,12 +1,11 @@
 """MNIST as graphs of superpixels, each joined to its 8 nearest."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from pggnn.data.dataset import GraphDataset, load_graphs
+from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.formats.archives import need, read_npz
 from pggnn.data.graphs import Graphs, compact
 from pggnn.data.schema import Schema
@@ -27,8 +26,14 @@ class MNIST(GraphDataset):
             55,000 train, the last 10,000 test.
     """
 
-    def __init__(self, root: str | Path | None = None, *args: Any, **kwargs: Any) -> None:
-        super().__init__(load_graphs(FILE, root, VERSION, read_mnist), FILE, root, *args, **kwargs)
+    def __init__(
+        self,
+        root: str | Path | None = None,
+        split: str | None = None,
+        transform: Transform = None,
+        pre_transform: Transform = None,
+    ) -> None:
+        super().__init__(load_graphs(FILE, root, VERSION, read_mnist), FILE, root, split, transform, pre_transform)
 
 
 def read_mnist(path: Path) -> Graphs:

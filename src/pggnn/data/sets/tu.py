@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pggnn.data.cache import data_root
-from pggnn.data.dataset import GraphDataset, load_graphs
+from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.formats.archives import read_file, read_zip
 from pggnn.data.formats.text import check_finite, check_lines, parse_numbers, ranges, whole
 from pggnn.data.graphs import Graphs, compact, join_columns
@@ -32,14 +31,21 @@ class TU(GraphDataset):
         root, split, transform, pre_transform: See :class:`GraphDataset`; there are :meth:`folds` instead of splits.
     """
 
-    def __init__(self, name: str, root: str | Path | None = None, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        root: str | Path | None = None,
+        split: str | None = None,
+        transform: Transform = None,
+        pre_transform: Transform = None,
+    ) -> None:
         file = f"tu/{name}"
         if Path(name).name != name:
             raise ValueError(f"a data set's name has no folders in it, got {name!r}")
         if not (data_root(root) / file).is_dir():
             file += ".zip"
         self.name = name
-        super().__init__(load_graphs(file, root, VERSION, read_tu), file, root, *args, **kwargs)
+        super().__init__(load_graphs(file, root, VERSION, read_tu), file, root, split, transform, pre_transform)
 
     def folds(self, seed: int = 0) -> list[tuple[Tensor, Tensor]]:
         """The paper's ten folds: indices for training and testing; see :func:`pggnn.data.splits.stratified_folds`."""

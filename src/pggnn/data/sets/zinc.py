@@ -1,12 +1,11 @@
 """ZINC-12k: molecules, atom and bond types, and their constrained solubility."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from pggnn.data.dataset import GraphDataset, load_graphs
+from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.formats.archives import need, read_npz
 from pggnn.data.graphs import Graphs, compact
 from pggnn.data.schema import Schema
@@ -24,8 +23,14 @@ class ZINC(GraphDataset):
         root, split, transform, pre_transform: See :class:`GraphDataset`; 10,000 / 1,000 / 1,000 graphs.
     """
 
-    def __init__(self, root: str | Path | None = None, *args: Any, **kwargs: Any) -> None:
-        super().__init__(load_graphs(FILE, root, VERSION, read_zinc), FILE, root, *args, **kwargs)
+    def __init__(
+        self,
+        root: str | Path | None = None,
+        split: str | None = None,
+        transform: Transform = None,
+        pre_transform: Transform = None,
+    ) -> None:
+        super().__init__(load_graphs(FILE, root, VERSION, read_zinc), FILE, root, split, transform, pre_transform)
 
 
 def read_zinc(path: Path) -> Graphs:
