@@ -15,8 +15,8 @@ from pggnn.report.orderings import compare_orderings
 from pggnn.report.pack import pack
 from pggnn.report.page import render
 from pggnn.report.predictions import find
-from pggnn.report.runs import Run, find_runs
 from pggnn.report.table import write_table
+from pggnn.train.runs.stored import Run, find_runs
 
 WEIGHTS = shutil.ignore_patterns("*.safetensors", "report.html")
 

@@ -19,13 +19,13 @@ from pggnn.cli import main
 from pggnn.paper.expected import published
 from pggnn.paper.tables import TABLES, cells, nested_row, runs
 from pggnn.report.pack import pack
-from pggnn.report.runs import find_runs
 from pggnn.reproduce import memory
 from pggnn.reproduce.results import TableCell, markdown, reproduce
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.runs.folder import ENVIRONMENT
 from pggnn.train.runs.run import train
+from pggnn.train.runs.stored import find_runs
 from pggnn.train.sweeps import sweep
 from pggnn.train.sweeps.keys import select_runs
 

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from pggnn.cli import main
 from pggnn.report import predictions
-from pggnn.report.runs import Run
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.options import load, parse
 from pggnn.train.runs.folder import claimed
+from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.sweep import train_missing
 
 LAUGHS = "\n".join(

@@ -6,8 +6,8 @@ from typing import Any
 from pggnn.data.catalogue import CATALOGUE
 from pggnn.paper.expected import RESULTS, per_seed, results
 from pggnn.report.charts import draw_figures
-from pggnn.report.runs import Run, as_seconds
 from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
+from pggnn.train.runs.stored import Run, as_seconds
 
 
 def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from pggnn.data.catalogue import lookup
 from pggnn.paper.expected import Figure, results
 from pggnn.paper.tables import TABLES, runs
-from pggnn.report.runs import Run
 from pggnn.train.config import Config, difference
 from pggnn.train.runs.folder import CIRCUMSTANCES
+from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import RunKey, slug
 
 

@@ -6,9 +6,9 @@ from pggnn.report.charts import draw_costs
 from pggnn.report.comparison import count_digits
 from pggnn.report.grid import Column, Grid
 from pggnn.report.protocols import describe_spread
-from pggnn.report.runs import Run, as_seconds
 from pggnn.train.config import difference
 from pggnn.train.runs.folder import MAY_CHANGE
+from pggnn.train.runs.stored import Run, as_seconds
 
 NAMES = {"group": "whole group", "single": "single ordering", "random": "a random one"}
 ORDER = {"group": 0, "single": 2, "random": 3}

@@ -15,7 +15,7 @@ from pggnn.report.comparison import compare
 from pggnn.report.curves import draw_learning
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
-from pggnn.report.runs import Run, as_seconds, as_text, read_runs
+from pggnn.train.runs.stored import Run, as_seconds, as_text, read_runs
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -13,10 +13,10 @@ from pggnn.console import NO_MEMORY, is_gpu_full
 from pggnn.data.formats.archives import read_npz
 from pggnn.data.schema import Schema
 from pggnn.files import replacing
-from pggnn.report.runs import Run
 from pggnn.train import packed
 from pggnn.train.packed import shortened
 from pggnn.train.runs.protocol import Trial
+from pggnn.train.runs.stored import Run
 
 FILE = "predictions.npz"
 BITS = 12

@@ -15,8 +15,8 @@ from pggnn.report.orderings import compare_orderings
 from pggnn.report.page import list_epochs, render, show_answers
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_epoch, describe_protocol, describe_spread, guess_kind
-from pggnn.report.runs import Run, as_seconds
 from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
+from pggnn.train.runs.stored import Run, as_seconds
 
 WIDE_CLASSES = 4
 """Classes from which on a confusion matrix takes the whole width."""

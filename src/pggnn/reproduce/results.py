@@ -15,13 +15,12 @@ from pggnn.paper.tables import TABLES, cells, folder_of, nested_row, runs
 from pggnn.report.comparison import count_digits, signed
 from pggnn.report.grid import arrange
 from pggnn.report.protocols import describe_epoch
-from pggnn.report.runs import Run
 from pggnn.report.table import describe_departures, write_table
-from pggnn.train.options import load
 from pggnn.train.runs import protocol
-from pggnn.train.runs.folder import conclude, is_run, missing
+from pggnn.train.runs.folder import is_run
+from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import Arguments, RunKey
-from pggnn.train.sweeps.sweep import keep_published, share_cores, train_missing
+from pggnn.train.sweeps.sweep import keep_published, read_ended, share_cores, train_missing
 
 
 @dataclass(frozen=True)
@@ -73,15 +72,12 @@ def reproduce(
         console: Where to show progress.
         until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
     """
-    console = console or Console(stderr=True)
     jobs, given = share_cores(jobs)
-    seeded = () if seeds is None else ("--protocol.seeds", json.dumps(seeds))
-    chosen = keep_published(runs(name, out, quick, (*given, *seeded, *more), only), (*seeded, *more))
-    train_missing(name, chosen, jobs, console, until)
+    more = (*(() if seeds is None else ("--protocol.seeds", json.dumps(seeds))), *more)
+    chosen = keep_published(runs(name, out, quick, (*given, *more), only), more)
+    train_missing(name, chosen, jobs, console or Console(stderr=True), until)
     folders = {key: folder_of(name, out, key, quick) for key in cells(name, quick)}
-    there = {key: folder for key, folder in folders.items() if is_run(folder)}
-    configs = {key: chosen.get(key) or load(folder) for key, folder in there.items()}
-    ended = {key: Run.read(there[key]) for key, config in configs.items() if not missing(config)}
+    ended = read_ended(folders)
     shown = [_cell(name, key, run) for key, run in ended.items()]
     title = TABLES[name].title + (" (a quick, smaller experiment)" if quick else "")
     stem = out / (f"{name}-quick" if quick else name)
@@ -90,7 +86,7 @@ def reproduce(
     notes = [*TABLES[name].notes_on(row for row, _ in ended), *departures, f"Made by `{command}`."]
     write_text(stem.with_suffix(".md"), markdown(name, title, shown, notes))
     write_json(stem.with_suffix(".json"), [asdict(cell) for cell in shown])
-    write_table([*there.values()], stem.with_suffix(".html"))
+    write_table([folder for folder in folders.values() if is_run(folder)], stem.with_suffix(".html"))
     return shown, stem.with_suffix(".md")
 
 
@@ -120,11 +116,11 @@ def _figure(cell: TableCell, scale: float, digits: int) -> str:
 
 
 def _cell(table: str, key: RunKey, run: Run) -> TableCell:
-    summary, config, theirs = conclude(run.config), run.config, TABLES[table].rows[key[0]].published
+    config, theirs = run.config, TABLES[table].rows[key[0]].published
     assert run.parameters is not None and run.seconds is not None
     return TableCell(
         *key,
-        **asdict(summary),
+        **asdict(run.conclude()),
         rule=describe_epoch(config),
         seeds=list(config.protocol.seeds),
         orderings=config.model.reads,

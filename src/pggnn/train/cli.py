@@ -70,7 +70,7 @@ def evaluate(args: argparse.Namespace) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from pggnn.files import to_json, write_text
+    from pggnn.files import write_json
 
     with loading():
         from pggnn.train.engine.task import NONFINITE
@@ -92,7 +92,7 @@ def evaluate(args: argparse.Namespace) -> None:
         table.add_row("mean ± std", *(f"{statistics.fmean(one):.4f} ± {deviation(one):.4f}" for one in columns))
     Console().print(table)
     if args.json is not None:
-        write_text(args.json, to_json(found, indent=2) + "\n")
+        write_json(args.json, found)
         say(f"Figures: {args.json}")
     lost = dict.fromkeys(graph for figures in found.values() for graph in figures.get(NONFINITE, ()))
     _say_nonfinite([*lost], "they count as wrong", args.allow_nonfinite)

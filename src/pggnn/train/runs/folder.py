@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -16,13 +15,13 @@ import torch_geometric
 
 import pggnn
 from pggnn.data.graphs import Graphs
-from pggnn.files import read_json, to_json, unfinished, write_text
+from pggnn.files import read_json, unfinished, write_text
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.engine import log
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
-from pggnn.train.runs.protocol import RunSummary, Trial
+from pggnn.train.runs.protocol import Trial
 
 SCHEMA, GRAPHS, ENVIRONMENT, SUMMARY = "schema.json", "graphs.json", "environment.json", "summary.json"
 LOCK = "lock"
@@ -198,11 +197,3 @@ def is_done(config: Config) -> bool:
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run, packed or not."""
     return (folder / FILE).is_file() or packed.holds(folder)
-
-
-def conclude(config: Config, write: bool = True) -> RunSummary:
-    """The figures of a run whose trials have all ended; also written to its folder, unless it is packed."""
-    summary = protocol.summarise(config, config.folder)
-    if write and not packed.holds(config.folder):
-        write_text(config.folder / SUMMARY, to_json(asdict(summary), indent=2) + "\n")
-    return summary

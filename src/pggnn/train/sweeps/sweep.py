@@ -5,6 +5,7 @@ import math
 import os
 import statistics
 from contextlib import ExitStack
+from pathlib import Path
 
 from rich.console import Console
 
@@ -14,10 +15,11 @@ from pggnn.train import packed
 from pggnn.train.config import FILE, Config, difference
 from pggnn.train.engine import log
 from pggnn.train.options import load
-from pggnn.train.runs.folder import CIRCUMSTANCES, claimed, discard_unbegun, is_done, missing, prepare
+from pggnn.train.runs.folder import CIRCUMSTANCES, claimed, discard_unbegun, is_done, is_run, missing, prepare
 from pggnn.train.runs.progress import Bars
 from pggnn.train.runs.protocol import Trial, trials
 from pggnn.train.runs.run import check, load_graphs, train_side_by_side
+from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import Arguments, RunKey
 
 
@@ -49,8 +51,8 @@ def keep_published(configs: dict[RunKey, Config], given: Arguments) -> dict[RunK
 
 def train_missing(
     name: str, configs: dict[RunKey, Config], jobs: int, console: Console, until: float = math.inf, tested: bool = True
-) -> list[tuple[Config, Trial]]:
-    """Trains the trials that have not ended, and returns those that still have not when the time is up.
+) -> None:
+    """Trains the trials that have not ended, and says which still have not when the time is up.
 
     Args:
         name: Title of the table or search.
@@ -82,10 +84,14 @@ def train_missing(
             console.print(f"{name}: {len(pending)} training{'s' * (len(pending) > 1)} to do, {jobs} at once")
         with Bars(console, tested=tested) as bars:
             train_side_by_side(pending, jobs, "last", bars, until)
-    left = _missing(configs)
-    if left:
+    if left := _missing(configs):
         tell(console, _describe(name, configs, left, jobs))
-    return left
+
+
+def read_ended(folders: dict[RunKey, Path]) -> dict[RunKey, Run]:
+    """The runs in these folders whose trainings have all ended."""
+    found = {key: Run.read(folder) for key, folder in folders.items() if is_run(folder)}
+    return {key: run for key, run in found.items() if run.complete}
 
 
 def _describe(name: str, configs: dict[RunKey, Config], left: list[tuple[Config, Trial]], jobs: int) -> str:
