@@ -7,7 +7,7 @@ from pggnn.data.catalogue import CATALOGUE
 from pggnn.paper.expected import RESULTS, per_seed, results
 from pggnn.report.charts import draw_figures
 from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
-from pggnn.train.runs.stored import Run, as_seconds
+from pggnn.train.runs.stored import Run
 
 
 def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:
@@ -19,8 +19,7 @@ def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:
     """
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, run in enumerate(runs):
-        counted = str(run.config.data.options.get("task", "triangles"))
-        groups.setdefault((run.data, counted, run.metric), []).append(place)
+        groups.setdefault((run.data, run.counted, run.metric), []).append(place)
     return [_comparison(*key, [(runs[i], kinds[i]) for i in places]) for key, places in groups.items()]
 
 
@@ -39,7 +38,7 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
     table, theirs = results(data, counted)
     digits = count_digits(table, metric)
     rows: list[dict[str, Any]] = [
-        {"name": model, "figure": figure(paper.mean, paper.std, digits), "seconds": as_seconds(paper.seconds)}
+        {"name": model, "figure": figure(paper.mean, paper.std, digits), "seconds": paper.seconds}
         for model, paper in theirs.items()
     ]
     drawn = [(model, paper.mean, paper.std, False) for model, paper in theirs.items()]
@@ -48,8 +47,7 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
         if run.figures is None:
             continue
         mean, std = run.figures.mean * run.scale, run.figures.std * run.scale
-        row = {"name": run.name, "model": run.model, "figure": run.figures.figure(run.scale, digits), "ours": True,
-               "seconds": as_seconds(run.seconds), "orderings": run.orderings, "complete": run.complete}  # fmt: skip
+        row = {"run": run, "name": run.name, "figure": run.figures.figure(run.scale, digits), "seconds": run.seconds}
         if run.model in theirs:
             row["difference"] = signed(mean - theirs[run.model].mean, digits).replace("-", "−")
         rows.append(row)

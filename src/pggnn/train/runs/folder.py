@@ -3,8 +3,6 @@
 import json
 import os
 import platform
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any, TypedDict
 
 import torch
 import torch_geometric
+from filelock import FileLock, Timeout
 
 import pggnn
 from pggnn.data.graphs import Graphs
@@ -156,22 +155,14 @@ def locked(folder: Path, wanted: bool) -> Iterator[None]:
     It waits a while: when a run is killed, its trainings end with their next step, and their data loaders some seconds
     later.
     """
-    if not wanted or sys.platform == "win32":
+    if not wanted:
         yield
         return
-    import fcntl
-
-    with open(folder / LOCK, "w") as file:
-        begin = time.monotonic()
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() - begin > PATIENCE:
-                    raise ValueError(f"{folder} is in use: another process trains there") from None
-                time.sleep(0.3)
-        yield
+    try:
+        with FileLock(folder / LOCK, timeout=PATIENCE, poll_interval=0.3):
+            yield
+    except Timeout:
+        raise ValueError(f"{folder} is in use: another process trains there") from None
 
 
 def missing(config: Config) -> list[Trial]:

@@ -65,6 +65,11 @@ class Run:
             return self.config.data.name
 
     @property
+    def counted(self) -> str:
+        """What is counted in generated graphs."""
+        return str(self.config.data.options.get("task", "triangles"))
+
+    @property
     def model(self) -> str:
         """The network, as the paper writes it."""
         return MODELS[self.config.model.name].label
