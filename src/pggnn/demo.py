@@ -11,6 +11,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn.models import GIN
 
+from pggnn.console import print_table
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import PGGNN
 
@@ -48,7 +49,6 @@ def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> None
     """Trains both models, prints the table, and writes ``triangles.png`` to ``out``."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.table import Column, Table
 
     from pggnn.report.figures import draw_counts
 
@@ -68,9 +68,7 @@ def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> None
     }
     columns = [TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn(), TextColumn("epochs"),
                TextColumn("training error {task.fields[error]:.3f}"), TimeRemainingColumn()]  # fmt: skip
-    table = Table("model", *(Column(name, justify="right") for name in ("test MAE", "parameters", "time")))
-    table.title = "500 unseen graphs"
-    drawn = {}
+    rows, drawn = [("500 unseen graphs", "test MAE", "parameters", "time")], {}
     with Progress(*columns, console=console) as progress:
         tasks = {name: progress.add_task(name, total=epochs, error=float("nan")) for name in models}
         for name, model in models.items():
@@ -79,7 +77,7 @@ def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> None
             predicted = predict(model, test)
             error = float((predicted - truth).abs().mean())
             parameters = sum(parameter.numel() for parameter in model.parameters())
-            table.add_row(name, f"{error:.3f}", f"{parameters:,}", f"{time.perf_counter() - begin:.0f} s")
+            rows.append((name, f"{error:.3f}", f"{parameters:,}", f"{time.perf_counter() - begin:.0f} s"))
             drawn[name] = predicted.tolist(), error
-    console.print(table)
+    print_table(rows, right={1, 2, 3})
     console.print(f"Predicted against true counts: {draw_counts(truth.tolist(), drawn, out / 'triangles.png')}")

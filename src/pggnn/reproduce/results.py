@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pggnn.files import markdown_table, write_json, write_text
-from pggnn.paper.expected import Figure, published
+from pggnn.paper.expected import Figure, results
 from pggnn.paper.tables import TABLES, cells, folder_of, nested_row, runs
 from pggnn.report.comparison import count_digits, signed
 from pggnn.report.grid import arrange
@@ -127,6 +127,6 @@ def _cell(table: str, key: RunKey, run: Run) -> TableCell:
         parameters=run.parameters,
         seconds_per_epoch=run.seconds,
         machine=run.machine.get("gpu") or f"{run.machine.get('cores')} cores",
-        paper=None if theirs is None else published(table, theirs, key[1]),
+        paper=results(run.data, run.counted)[1].get(theirs or ""),
         command=f"pggnn train --config {config.folder}",
     )
