@@ -41,6 +41,7 @@ def train(arguments: Sequence[str]) -> None:
     say(f"A page about it: {shlex.join(['pggnn', 'report', str(config.folder)])}")
 
 
+@goes_on()
 def tune(args: argparse.Namespace) -> None:
     """Trains candidates on a data set, and prints them ranked."""
     end = until(args)
@@ -49,8 +50,7 @@ def tune(args: argparse.Namespace) -> None:
         from pggnn.train.sweeps.tune import BEST
         from pggnn.train.sweeps.tune import tune as run
 
-    with goes_on():
-        ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
+    ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
     if not ranked:
         say("No candidate has ended yet, so there is nothing to rank.")
         return

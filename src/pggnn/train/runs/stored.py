@@ -84,6 +84,11 @@ class Run:
         """Whether every training has ended."""
         return len(self.results) == len(self.logs)
 
+    @property
+    def which(self) -> str:
+        """The checkpoint that the figures belong to; the paper's cross-validation comes nearest to its best ones."""
+        return "best" if self.config.protocol.kind == "folds" else self.config.protocol.report
+
     @cached_property
     def figures(self) -> RunSummary | None:
         """The run's figures; of what there is so far where it is not :attr:`complete`."""
@@ -122,7 +127,7 @@ class Run:
         """The epoch that a training was tested at, and its figure: the latest so far if it has not ended."""
         if trial in self.results:
             result = self.results[trial]
-            return result["best_epoch" if self.config.protocol.report == "best" else "epoch"], result["test"]
+            return result[{"last": "epoch", "best": "best_epoch"}[self.which]], result["test"]
         return next(reversed(protocol.curve(self.logs[trial], "test").items()), None)
 
     @property
