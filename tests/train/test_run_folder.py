@@ -17,7 +17,7 @@ from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.options import load, parse
 from pggnn.train.runs.folder import claimed
 from pggnn.train.runs.stored import Run
-from pggnn.train.sweeps.sweep import train_missing
+from pggnn.train.sweeps.sweep import Sweep, train_missing
 
 LAUGHS = "\n".join(
     ["a: &a0 [x, x, x, x, x, x, x, x]", *(f"b{i}: &a{i + 1} [{', '.join([f'*a{i}'] * 8)}]" for i in range(6))]
@@ -272,7 +272,7 @@ def test_all_runs_of_a_table_are_checked_before_the_first_folder_is_made(classes
     bad = replace(bad, run=replace(bad.run, out=str(tmp_path / "new" / "bad")))
     runs = {("good", "classes"): good, ("bad", "classes"): bad}
     with pytest.raises(ValueError, match=r"^bad on classes: these graphs have no split train and val and test"):
-        train_missing("table", runs, 1, Console(quiet=True))
+        train_missing("table", runs, Sweep(jobs=1, console=Console(quiet=True)))
     assert not (tmp_path / "new").exists()
 
 

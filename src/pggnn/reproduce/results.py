@@ -1,13 +1,9 @@
 """``pggnn reproduce table2``: trains what is missing of a table, and shows ours beside the paper's figures."""
 
 import json
-import math
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-
-from rich.console import Console
 
 from pggnn.files import markdown_table, write_json, write_text
 from pggnn.paper.expected import Figure, results
@@ -19,8 +15,8 @@ from pggnn.report.table import describe_departures, write_table
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import is_run
 from pggnn.train.runs.stored import Run
-from pggnn.train.sweeps.keys import Arguments, RunKey
-from pggnn.train.sweeps.sweep import keep_published, read_ended, share_cores, train_missing
+from pggnn.train.sweeps.keys import RunKey
+from pggnn.train.sweeps.sweep import Sweep, keep_published, read_ended, train_missing
 
 
 @dataclass(frozen=True)
@@ -46,15 +42,7 @@ class TableCell:
 
 
 def reproduce(
-    name: str,
-    out: Path,
-    quick: bool = False,
-    seeds: list[int] | None = None,
-    only: Sequence[str] = (),
-    jobs: int = 0,
-    more: Arguments = (),
-    console: Console | None = None,
-    until: float = math.inf,
+    name: str, out: Path, sweep: Sweep, quick: bool = False, seeds: list[int] | None = None
 ) -> tuple[list[TableCell], Path]:
     """Trains what is missing of a table, and returns its cells and the Markdown file where they are shown.
 
@@ -64,18 +52,14 @@ def reproduce(
     Args:
         name: ``"table2"``, ``"table3"``, ``"table4"``, ``"ablation"``, ``"gcn"``, ``"graphsage"`` or ``"rp"``.
         out: Folder of the runs; what is there already is not run again.
+        sweep: Which rows and columns to run, and how.
         quick: A smaller experiment, for a look on two cores.
         seeds: Instead of the configs' own.
-        only: Rows and columns to run, see :func:`pggnn.train.sweeps.keys.select_runs`.
-        jobs: Trainings at once; 0 for one per core.
-        more: Further options of ``pggnn train``, for all runs.
-        console: Where to show progress.
-        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
     """
-    jobs, given = share_cores(jobs)
-    more = (*(() if seeds is None else ("--protocol.seeds", json.dumps(seeds))), *more)
-    chosen = keep_published(runs(name, out, quick, (*given, *more), only), more)
-    train_missing(name, chosen, jobs, console or Console(stderr=True), until)
+    if seeds is not None:
+        sweep = replace(sweep, more=("--protocol.seeds", json.dumps(seeds), *sweep.more))
+    chosen = keep_published(runs(name, out, quick, sweep.options, sweep.only), sweep.more)
+    train_missing(name, chosen, sweep)
     folders = {key: folder_of(name, out, key, quick) for key in cells(name, quick)}
     ended = read_ended(folders)
     shown = [_cell(name, key, run) for key, run in ended.items()]

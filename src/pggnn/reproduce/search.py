@@ -7,15 +7,14 @@ own in one fold.
 """
 
 import json
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-
-from rich.console import Console
 
 from pggnn.paper.tables import BONDS, GROUP, NESTED, RENUMBERED, SHUFFLED, SINGLE
 from pggnn.train.sweeps.candidates import Candidate, Search, rank, write, write_config
 from pggnn.train.sweeps.keys import Arguments
+from pggnn.train.sweeps.sweep import Sweep
 
 WORDS: dict[str, Arguments] = {
     "as published": (),
@@ -144,21 +143,13 @@ SEARCHES = {
 }
 
 
-def search(
-    out: Path,
-    seeds: Sequence[int] = (0,),
-    only: Sequence[str] = (),
-    jobs: int = 0,
-    more: Arguments = (),
-    console: Console | None = None,
-    until: float = math.inf,
-) -> tuple[list[Candidate], Path]:
+def search(out: Path, sweep: Sweep, seeds: Sequence[int] = (0,)) -> tuple[list[Candidate], Path]:
     """Trains what is missing and returns the candidates, the best of each data set first, and where they are shown.
 
     Beside that lies, for each data set, the config of the first, as ``configs/best/`` may have it.
     """
-    more = ("--protocol.seeds", json.dumps(list(seeds)), *more)
-    ranked = rank("search", SEARCHES, out / "search", only, jobs, more, console, until)
+    more = ("--protocol.seeds", json.dumps(list(seeds)), *sweep.more)
+    ranked = rank("search", SEARCHES, out / "search", replace(sweep, more=more))
     write(ranked, out / "search.md")
     for first in {one.data: one for one in reversed(ranked)}.values():
         found, tried = SEARCHES[first.data], sum(one.data == first.data for one in ranked)

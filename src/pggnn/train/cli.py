@@ -47,10 +47,11 @@ def tune(args: argparse.Namespace) -> None:
     end = until(args)
     with loading():
         from pggnn.train.sweeps.keys import slug
+        from pggnn.train.sweeps.sweep import Sweep
         from pggnn.train.sweeps.tune import BEST
         from pggnn.train.sweeps.tune import tune as run
 
-    ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
+    ranked, out = run(tuple(args.options), args.out, Sweep(args.only, args.jobs, until=end))
     if not ranked:
         say("No candidate has ended yet, so there is nothing to rank.")
         return

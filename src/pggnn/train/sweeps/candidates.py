@@ -6,11 +6,8 @@ the mean of the best epoch of each training.
 
 import math
 import statistics
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-from rich.console import Console
 
 from pggnn.console import tell
 from pggnn.files import markdown_table, write_json, write_text
@@ -22,7 +19,7 @@ from pggnn.train.runs.folder import CIRCUMSTANCES, missing
 from pggnn.train.runs.run import Failed
 from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import Arguments, RunKey, select_runs, slug
-from pggnn.train.sweeps.sweep import keep_published, read_ended, share_cores, train_missing
+from pggnn.train.sweeps.sweep import Sweep, keep_published, read_ended, train_missing
 
 
 @dataclass(frozen=True)
@@ -86,42 +83,27 @@ class Candidate:
         return protocol.figure(mean * scale, None if std is None else std * scale, digits)
 
 
-def rank(
-    title: str,
-    searches: dict[str, Search],
-    out: Path,
-    only: Sequence[str] = (),
-    jobs: int = 0,
-    more: Arguments = (),
-    console: Console | None = None,
-    until: float = math.inf,
-) -> list[Candidate]:
+def rank(title: str, searches: dict[str, Search], out: Path, sweep: Sweep) -> list[Candidate]:
     """Trains the candidates, and returns those that have ended, the best of each data set first.
 
     Args:
         title: Name of the search.
         searches: The candidates of each data set.
         out: Folder of the runs; those that are there already are ranked too.
-        only: Candidates and data sets to run, see :func:`pggnn.train.sweeps.keys.select_runs`.
-        jobs: Trainings at once; 0 for one per core.
-        more: Further options of ``pggnn train``, for all runs.
-        console: Where to show progress.
-        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call continues.
+        sweep: Which candidates and data sets to run, and how.
     """
-    jobs, given = share_cores(jobs)
     configs: dict[RunKey, Config] = {}
     folders = {(name, data): one.folder(out, name) for data, one in searches.items() for name in one.candidates}
-    for name, data in select_runs(title, folders, only):
+    for name, data in select_runs(title, folders, sweep.only):
         one, place = searches[data], ("--run.out", str(folders[name, data]))
-        configs[name, data] = one.config(name, *one.protocol, *given, *more, *place)
-    configs = keep_published(configs, more)
-    console = console or Console(stderr=True)
+        configs[name, data] = one.config(name, *one.protocol, *sweep.options, *place)
+    configs = keep_published(configs, sweep.more)
     try:
-        train_missing(title, configs, jobs, console, until, tested=False)
+        train_missing(title, configs, sweep, tested=False)
     except Failed as error:  # of some candidates; the others are ranked
         if all(missing(config) for config in configs.values()):
             raise
-        tell(console, f"{title}: {error}; left out of the table")
+        tell(sweep.console, f"{title}: {error}; left out of the table")
     done = [measure(key, searches[key[1]], run) for key, run in read_ended(folders).items()]
     return sorted(done, key=lambda one: (list(searches).index(one.data), one.loss))
 
