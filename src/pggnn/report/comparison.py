@@ -1,5 +1,6 @@
 """Runs beside each other and beside the paper's figures."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,16 @@ from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
 from pggnn.train.runs.stored import Run
 
 
-def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:
+def compare(runs: Iterable[tuple[Run, str]]) -> list[dict[str, Any]]:
     """Runs on the same data beside each other and beside the paper's figures, for the page.
 
     Args:
-        runs: The runs.
-        kinds: The protocol of each, with ``"auto"`` resolved where that is known.
+        runs: Each with its protocol, with ``"auto"`` resolved where that is known.
     """
-    groups: dict[tuple[str, str, str], list[int]] = {}
-    for place, run in enumerate(runs):
-        groups.setdefault((run.data, run.counted, run.metric), []).append(place)
-    return [_comparison(*key, [(runs[i], kinds[i]) for i in places]) for key, places in groups.items()]
+    groups: dict[tuple[str, str, str], list[tuple[Run, str]]] = {}
+    for run, kind in runs:
+        groups.setdefault((run.data, run.counted, run.metric), []).append((run, kind))
+    return [_comparison(ours[0][0], ours) for ours in groups.values()]
 
 
 def count_digits(table: str, metric: str) -> int:
@@ -34,9 +34,9 @@ def signed(difference: float, digits: int) -> str:
     return f"{rounded:{'+' if rounded else ''}z.{digits}f}"
 
 
-def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]]) -> dict[str, Any]:
-    table, theirs = results(data, counted)
-    digits = count_digits(table, metric)
+def _comparison(first: Run, ours: list[tuple[Run, str]]) -> dict[str, Any]:
+    table, theirs = results(first.data, first.counted)
+    digits = count_digits(table, first.metric)
     rows: list[dict[str, Any]] = [
         {"name": model, "figure": figure(paper.mean, paper.std, digits), "seconds": paper.seconds}
         for model, paper in theirs.items()
@@ -53,18 +53,17 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
         rows.append(row)
         drawn.append((run.name, mean, std, True))
         notes += _caveats(run, kind, table)
-    unit = ours[0][0].unit
     return {
-        "name": Path(data).name,
-        "known": data in CATALOGUE,
+        "name": Path(first.data).name,
+        "known": first.data in CATALOGUE,
         "table": RESULTS.get(table, ""),
         "rows": rows,
         "notes": list(dict.fromkeys(notes)),
-        "authors": _describe_seeds(table, data, digits),
-        "unit": unit,
+        "authors": _describe_seeds(table, first.data, digits),
+        "unit": first.unit,
         "timed": any(figure.seconds for figure in theirs.values()),
-        "better": "lower is better" if ours[0][0].lower_is_better else "higher is better",
-        "chart": draw_figures(drawn, unit) if len(drawn) > 1 else "",
+        "better": "lower is better" if first.lower_is_better else "higher is better",
+        "chart": draw_figures(drawn, first.unit) if len(drawn) > 1 else "",
     }
 
 

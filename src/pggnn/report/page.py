@@ -38,7 +38,7 @@ def write(folders: Sequence[str | Path], out: Path, compute: bool = True) -> lis
     runs = read_runs(folders)
     found = [predictions.find(run, compute) for run in runs]
     sections = [_section(run, answers, reason) for run, (answers, reason) in zip(runs, found, strict=True)]
-    comparisons = compare(runs, [section["kind"] for section in sections])
+    comparisons = compare((section["run"], section["kind"]) for section in sections)
     title = " · ".join(run.name for run in runs)
     render("page.html", out, title=title, sections=sections, comparisons=comparisons)
     return [f"{section['run'].name}: {sentence}" for section in sections for sentence in section["missing"]]
