@@ -23,10 +23,11 @@ from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
 from pggnn.train.engine.models import COPIES, build
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
-from pggnn.train.runs.folder import claimed, clear, conclude, locked, missing, prepare, uses_gpu
+from pggnn.train.runs.folder import claimed, clear, locked, missing, prepare, uses_gpu
 from pggnn.train.runs.pool import Worker, WorkerPool, last_error, visible_gpus
 from pggnn.train.runs.progress import Bar, Bars
 from pggnn.train.runs.protocol import RunSummary, Trial
+from pggnn.train.runs.stored import Run
 
 ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
@@ -67,7 +68,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
                     bar = bars.add(trial.name, config.optim.epochs)
                     train_trial(config, trial, collater, fabric, resume, bar)
                     bar.finish()
-        return conclude(config, main)
+        return Run.read(config.folder).conclude(main)
 
 
 def check(config: Config, graphs: Graphs) -> None:
