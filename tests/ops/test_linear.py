@@ -8,7 +8,8 @@ from test_group_recurrence import PARALLEL, assert_matches_reference, degrees_fo
 from pggnn import Plan
 from pggnn.cells import Recurrence
 from pggnn.groups import group
-from pggnn.ops import group_recurrence, linear
+from pggnn.ops import group_recurrence
+from pggnn.ops.linear import arcs
 from pggnn.orderings import STRUCTURED, Reading
 from pggnn.testing import READINGS, random_graph
 
@@ -152,8 +153,8 @@ def test_there_is_no_kernel_yet():
 def test_joining_is_associative():
     """In which pairs stretches are joined does not matter."""
     shapes = [(1, 3), (2, 1, 3), (2, 1, 3), (1, 3), (1, 3)]
-    first, second, third = (linear.Arcs(*(torch.rand(shape).double() for shape in shapes)) for _ in range(3))
-    left = linear.join_arcs(linear.join_arcs(first, second), third)
-    right = linear.join_arcs(first, linear.join_arcs(second, third))
+    first, second, third = (arcs.Arcs(*(torch.rand(shape).double() for shape in shapes)) for _ in range(3))
+    left = arcs.join_arcs(arcs.join_arcs(first, second), third)
+    right = arcs.join_arcs(first, arcs.join_arcs(second, third))
     for ours, theirs in zip(left, right, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)

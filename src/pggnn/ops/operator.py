@@ -11,8 +11,10 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pggnn.cells import CELLS
-from pggnn.ops import linear, plain
+from pggnn.ops import plain
 from pggnn.ops.graph import Graph
+from pggnn.ops.linear import arcs
+from pggnn.ops.linear.operation import LinearOperation
 from pggnn.ops.packed.operation import Packed, state_dtype
 from pggnn.ops.packed.unroll import UNROLLED
 from pggnn.orderings import Reading
@@ -49,7 +51,7 @@ def differentiable(
         return out
     if is_affine:
         with without_autocast(gates):
-            return linear.recurrence(gates, weights, graph, reading, cell, plan)
+            return arcs.recurrence(gates, weights, graph, reading, cell, plan)
     if torch._C._are_functorch_transforms_active() or has_tangents((gates, *weights)):
         return _untraced(gates, weights, graph, reading, cell)
     with torch.cuda.device_of(gates):  # kernels of Triton run on the current device, wherever their tensors lie
@@ -74,7 +76,7 @@ def _operation(
 ) -> Operation:  # fmt: skip
     reading.check(graph.profile)
     if CELLS[cell].affine is not None:
-        return linear.LinearOperation(gates, weights, graph, reading, cell)
+        return LinearOperation(gates, weights, graph, reading, cell)
     if not fused:
         return Packed(gates, weights, graph, reading, cell, workspace, plan)
     from pggnn.ops.fused.operation import Fused
@@ -266,7 +268,8 @@ def _setup_second(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> No
 def _second_gradient(ctx: Any, directions: list[Tensor | None]) -> tuple[Any, ...]:
     start, degree, order, profile, rows, codes, *saved = ctx.saved_tensors
     graph = Graph(start, degree, order, profile, rows, ctx.root, codes)
-    again = partial(plain.recurrence, graph=graph, reading=ctx.reading, cell=ctx.cell)
+    recurrence = plain.recurrence if CELLS[ctx.cell].affine is None else arcs.recurrence
+    again = partial(recurrence, graph=graph, reading=ctx.reading, cell=ctx.cell)
     d_d_out, d_gates, *d_weights = _second(again, saved, directions)
     return d_d_out, None, d_gates, d_weights, *([None] * 11)
 
