@@ -10,7 +10,6 @@ import os
 import llvmlite.binding
 import numba
 import numpy as np
-import torch
 from numba import types
 from numba.extending import intrinsic
 
@@ -28,6 +27,8 @@ for name in ("omp_get_thread_num", "omp_get_num_threads"):
 thread_number = types.ExternalFunction("omp_get_thread_num", types.int32())
 thread_count = types.ExternalFunction("omp_get_num_threads", types.int32())
 jitted = numba.jit(**OPTIONS)
+jitted_part = numba.jit(**OPTIONS | {"cache": False}, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For what only compiled functions call."""
 
 
 def structure(*names):
@@ -40,9 +41,8 @@ def jitted_call(kind):
     return numba.cfunc(types.void(types.CPointer(numba.from_dtype(np.dtype(kind)))), **OPTIONS)
 
 
-def run(function, call, pieces):
-    """Runs a call on several threads if it has pieces for them."""
-    threads = min(torch.get_num_threads(), pieces)
+def run(function, call, threads):
+    """Runs a call on so many threads."""
     if threads <= 1:
         function.ctypes(ctypes.byref(call))
     else:

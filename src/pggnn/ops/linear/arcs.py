@@ -115,7 +115,7 @@ def recurrence(
     nodes, edges = graph.degree.size(0), graph.rows.size(0)
     table, center = gates.to(dtype), weights[2].to(dtype)
     # The empty sum connects the result to its inputs where there is nothing to read.
-    out = table.new_zeros(nodes, hidden) + table[:0].sum()
+    out = table.new_zeros(nodes, hidden) + table[:0].sum() + center[:0].sum()
     centers = torch.arange(graph.root, graph.root + nodes, device=gates.device)
     row = torch.cat([graph.rows, graph.rows.new_zeros(1), centers])
 
@@ -130,7 +130,7 @@ def recurrence(
         a, b = torch.where(real, a, 1), torch.where(real, b, 0)
         return a.unflatten(0, slot.shape), b.unflatten(0, slot.shape)
 
-    arcs = reading.limit is None and graph.codes is None and (reading.group, reading.frame) in ARCS
+    arcs = graph.codes is None and is_sum_of_arcs(reading)
     build: Callable[..., Layout] = _stretches if arcs else _sequences
     layout = build(graph, reading, edges) if plan is None else plan.shape.derived(build, reading, edges)
     if layout.node.size(0) == 0 or table.size(0) == 0:
@@ -146,6 +146,11 @@ def recurrence(
 ARCS = {("pairs", "merged"), ("pairs", "open"), ("dihedral", "merged"), ("dihedral", "open"), ("dihedral", "closed")}
 """Groups and frames whose sum is one over arcs. A closed arrangement of 𝔊 reads its first neighbour again, the middle
 of what it has read, which is not next to the arc."""
+
+
+def is_sum_of_arcs(reading: Reading) -> bool:
+    """Whether all of such a group is read."""
+    return reading.limit is None and (reading.group, reading.frame) in ARCS
 
 
 Read = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -235,16 +240,14 @@ def _segments(
         found[(max(length(n), 1) - 1).bit_length()] += nodes * count(n)
     counts = tuple(found[k] for k in range(max((k for k in found if found[k]), default=-1) + 1))
     times = count(graph.degree.index_select(0, graph.order))
-    node, number = _spread(times, sum(counts))
+    node, number = spread(times, sum(counts))
     node = graph.order.index_select(0, node)
     sizes = length(graph.degree.index_select(0, node)).clamp(min=1) - 1
-    segment, place = _spread(
-        1 << torch.frexp(sizes.double()).exponent.long(), sum(c << k for k, c in enumerate(counts))
-    )
+    segment, place = spread(1 << torch.frexp(sizes.double()).exponent.long(), sum(c << k for k, c in enumerate(counts)))
     return node, number, segment, place, counts
 
 
-def _spread(times: Tensor, total: int) -> tuple[Tensor, Tensor]:
+def spread(times: Tensor, total: int) -> tuple[Tensor, Tensor]:
     """0, 1, 2, … each repeated so often, and the number of each repetition."""
     which = torch.repeat_interleave(times, output_size=total)
     return which, torch.arange(total, device=times.device) - (times.cumsum(0) - times).index_select(0, which)

@@ -5,6 +5,7 @@ Threads share a step's rows. Loops write one array each, so that LLVM vectorises
 
 import numba
 import numpy as np
+import torch
 
 from pggnn.ops.numba_threads import (
     floats,
@@ -36,7 +37,7 @@ jitted_step = jitted_call(Step)
 
 def run_step(function, step):
     """Runs a step's rows, on several threads if there are many."""
-    run(function, step, step.rows if step.rows * step.hidden >= FEWEST_CELLS else 1)
+    run(function, step, torch.get_num_threads() if step.rows * step.hidden >= FEWEST_CELLS else 1)
 
 
 @jitted
