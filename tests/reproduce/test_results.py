@@ -22,6 +22,7 @@ from pggnn.paper.tables import TABLES, cells, nested_row, runs
 from pggnn.report.pack import pack
 from pggnn.reproduce import memory
 from pggnn.reproduce.results import TableCell, markdown, reproduce
+from pggnn.train.config import difference
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.runs.folder import ENVIRONMENT
@@ -71,6 +72,21 @@ def test_rows_are_what_their_names_say(table, tmp_path):
     assert {key for key in configs if key[0] in models} >= {(m, d) for m in models for d in sets - {"COLLAB"}}
     quick = {model for model, _ in cells(table, quick=True)}
     assert models <= quick and not any("nested" in model for model in quick)
+
+
+def test_the_linear_cell_and_the_control_differ_from_the_group_in_nothing_else(tmp_path):
+    """In every column of Table 2, and in the smaller experiment."""
+    changed = {
+        "PG-GNN (linear, group)": {"model.cell", "model.rnn_layers"},
+        "PG-GNN (linear, single)": {"model.cell", "model.rnn_layers", "model.orderings"},
+        "both ends": {"model.name"},
+    }
+    for quick in (False, True):
+        configs = runs("table2", tmp_path, quick, only=["PG-GNN (group)", *changed])
+        for row, keys in changed.items():
+            for column in TABLES["table2"].columns:
+                found = difference(configs["PG-GNN (group)", column], configs[row, column], ("run.out",))
+                assert {text.partition(":")[0] for text in found} == keys
 
 
 def test_only_takes_names_of_rows_and_columns():

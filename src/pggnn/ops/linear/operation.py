@@ -16,7 +16,7 @@ from pggnn.orderings import ROOT, Reading
 from pggnn.plan import Plan
 
 
-class Lists(NamedTuple):
+class ReadLists(NamedTuple):
     """What a kernel reads, one list after the other: cycles, or sequences step by step."""
 
     slot: Tensor
@@ -28,7 +28,7 @@ class Lists(NamedTuple):
     longest: int
 
 
-def cycles(graph: Graph | Plan, reading: Reading) -> Lists:
+def cycles(graph: Graph | Plan, reading: Reading) -> ReadLists:
     """The cycle of each node: of 𝔊 behind its fixed point if there is one, or of a ring."""
     size = graph.degree
     node, place = arcs.spread(size, graph.rows.size(0) if isinstance(graph, Graph) else graph.num_edges)
@@ -39,7 +39,7 @@ def cycles(graph: Graph | Plan, reading: Reading) -> Lists:
     return _lists(start + place, size, torch.arange(size.size(0)), graph, lambda n: n)
 
 
-def sequences(graph: Graph | Plan, reading: Reading) -> Lists:
+def sequences(graph: Graph | Plan, reading: Reading) -> ReadLists:
     """Each sequence of each node."""
     node, number = arcs.spread(
         reading.count(graph.degree), sum(k * reading.count(n) for n, k in graph.profile.tolist())
@@ -58,9 +58,9 @@ def sequences(graph: Graph | Plan, reading: Reading) -> Lists:
     )
 
 
-def _lists(slot: Tensor, size: Tensor, node: Tensor, graph: Graph | Plan, length: Callable[[int], int]) -> Lists:
+def _lists(slot: Tensor, size: Tensor, node: Tensor, graph: Graph | Plan, length: Callable[[int], int]) -> ReadLists:
     first = torch.cat([size.new_zeros(1), size.cumsum(0)])
-    return Lists(slot, first, node, max((length(n) for n, _ in graph.profile.tolist()), default=0))
+    return ReadLists(slot, first, node, max((length(n) for n, _ in graph.profile.tolist()), default=0))
 
 
 @cache
@@ -124,16 +124,13 @@ class LinearOperation:
         return table.contiguous()
 
     def _run(self, way: str, **tensors: Tensor) -> None:
-        module, graph, (slot, first, node, longest) = self.jitted, self.graph, self.lists
-        steps, hidden = slot.size(0), tensors["out"].size(1)
-        threads = module.threads_for(steps, hidden, torch.get_num_threads())
+        graph, (slot, first, node, longest) = self.graph, self.lists
         tensors |= {"slot": slot, "first": first, "node": node, "rows": graph.rows}
-        tensors["scratch"] = tensors["out"].new_empty(threads * module.scratch_size(longest))
         if tensors["center"].size(0) == 0:
             del tensors["center"]
-        module.run_lists(
-            way, self.whole, threads, lists=node.size(0), steps=steps, hidden=hidden, slots=graph.rows.size(0),
-            longest=longest, root=graph.root, ring=self.reading.group == "dihedral",
+        self.jitted.run_lists(
+            way, self.whole, lists=node.size(0), steps=slot.size(0), hidden=tensors["out"].size(1),
+            slots=graph.rows.size(0), longest=longest, root=graph.root, ring=self.reading.group == "dihedral",
             merged=self.reading.frame == "merged", closed=self.reading.frame == "closed",
             **{name: tensor.data_ptr() for name, tensor in tensors.items()},
         )  # fmt: skip
