@@ -46,8 +46,9 @@ def trainings_in_this_process():
     class InThisProcess:
         def start(self, arguments, errors):
             with open(errors, "a") as file, redirect_stderr(file):
-                code = run(arguments)
-            return SimpleNamespace(poll=lambda: code)
+                expected: list[float] = []
+                code = run(arguments, expected.append)
+            return SimpleNamespace(poll=lambda: code, expected=next(iter(expected), None))
 
         def close(self):
             pass

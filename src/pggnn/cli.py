@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from pggnn.console import NO_MEMORY, RAM_FULL, Incomplete, add_command, is_gpu_full, loading, say, terminable, visible
@@ -14,6 +15,21 @@ INTERRUPTED, TERMINATED = 130, 143
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
 LAB_MODULES = ("igraph", "skimage")
+FOLDERS = {
+    "data": (
+        "The data sets of the paper, and graphs of your own.",
+        "  pggnn data list\n  pggnn data stats PROTEINS ZINC --data-root DIR\n  pggnn data check graphs.jsonl",
+    ),
+    "lab": (
+        "The paper's claims as programs: what can tell two graphs apart, what sampling costs.",
+        "  pggnn lab wl rook shrikhande\n  pggnn lab ladder\n  pggnn lab theorems",
+    ),
+    "reproduce": (
+        "The paper's tables, trained and measured, and its figures, drawn from the code.",
+        "  pggnn reproduce table2 --quick\n  pggnn reproduce figure9 --out pictures --format png",
+    ),
+}
+"""Commands that have subcommands of their own, each with a summary and examples."""
 
 
 def demo(args: argparse.Namespace) -> None:
@@ -92,37 +108,10 @@ def parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--figure", type=Path, metavar="FILE", help="also draw them, to .svg, .png or .pdf")
 
-    from pggnn.train.cli import add_commands as add_training
-
-    add_training(command)
-
-    from pggnn.report.cli import add_commands as add_reports
-
-    add_reports(command)
-
-    from pggnn.data.cli import add_commands
-
-    sub = command(
-        "data", None, "The data sets of the paper, and graphs of your own.",
-        "  pggnn data list\n  pggnn data stats PROTEINS ZINC --data-root DIR\n  pggnn data check graphs.jsonl",
-    )  # fmt: skip
-    add_commands(sub)
-
-    from pggnn.lab.cli import add_commands as add_lab_commands
-
-    sub = command(
-        "lab", None, "The paper's claims as programs: what can tell two graphs apart, what sampling costs.",
-        "  pggnn lab wl rook shrikhande\n  pggnn lab ladder\n  pggnn lab theorems",
-    )  # fmt: skip
-    add_lab_commands(sub)
-
-    from pggnn.reproduce.cli import add_commands as add_paper_commands
-
-    sub = command(
-        "reproduce", None, "The paper's tables, trained and measured, and its figures, drawn from the code.",
-        "  pggnn reproduce table2 --quick\n  pggnn reproduce figure9 --out pictures --format png",
-    )  # fmt: skip
-    add_paper_commands(sub)
+    for module in ("train", "report"):
+        import_module(f"pggnn.{module}.cli").add_commands(command)
+    for module, (summary, examples) in FOLDERS.items():
+        import_module(f"pggnn.{module}.cli").add_commands(command(module, None, summary, examples))
     return root
 
 

@@ -75,7 +75,12 @@ def loading() -> Iterator[None]:
 
 
 class _CommandFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the examples."""
+    """Keeps the lines of the examples, and adds the defaults of options to what is said of them."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        said, takes_value = action.help or "", action.option_strings and action.nargs != 0
+        unsaid = takes_value and "default" not in said and isinstance(action.default, int | float | str | Path)
+        return f"{said} (default: %(default)s)" if unsaid else said
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return super()._fill_text(text, width, indent) if text.startswith("examples:") else textwrap.fill(text, width)

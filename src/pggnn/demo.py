@@ -2,10 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,28 +11,15 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn.models import GIN
 
+from pggnn.console import print_table
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import PGGNN
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
 
 LAYERS = 2
 
 
-@dataclass(frozen=True)
-class DemoResult:
-    """What one model made of the test graphs."""
-
-    name: str
-    error: float
-    parameters: int
-    seconds: float
-    predictions: Tensor
-
-
 def train(
-    model: torch.nn.Module, graphs: list[Data], epochs: int, report: Callable[[float], None], batch_size: int = 16
+    model: torch.nn.Module, graphs: list[Data], epochs: int, report: Callable[..., None], batch_size: int = 16
 ) -> None:
     """Fits the counts by mean squared error, Adam under a one-cycle schedule; reports each epoch's training error."""
     loader = DataLoader(graphs, batch_size, shuffle=True)
@@ -50,7 +35,7 @@ def train(
             optimizer.step()
             schedule.step()
             total += float((predicted.detach() - batch.y).abs().sum())
-        report(total / sum(graph.num_nodes or 0 for graph in graphs))
+        report(error=total / sum(graph.num_nodes or 0 for graph in graphs))
 
 
 @torch.no_grad()
@@ -60,15 +45,10 @@ def predict(model: torch.nn.Module, graphs: list[Data]) -> Tensor:
     return model.eval()(batch.x, batch.edge_index).squeeze(-1)
 
 
-def _advance(progress: "Progress", task: "TaskID", error: float) -> None:
-    progress.update(task, advance=1, error=error)
-
-
-def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> list[DemoResult]:
+def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> None:
     """Trains both models, prints the table, and writes ``triangles.png`` to ``out``."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.table import Table
 
     from pggnn.report.figures import draw_counts
 
@@ -88,30 +68,16 @@ def run(out: Path, epochs: int = 100, graphs: int = 1000, seed: int = 0) -> list
     }
     columns = [TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn(), TextColumn("epochs"),
                TextColumn("training error {task.fields[error]:.3f}"), TimeRemainingColumn()]  # fmt: skip
-    results = []
+    rows, drawn = [("500 unseen graphs", "test MAE", "parameters", "time")], {}
     with Progress(*columns, console=console) as progress:
         tasks = {name: progress.add_task(name, total=epochs, error=float("nan")) for name in models}
         for name, model in models.items():
             begin = time.perf_counter()
-            train(model, training, epochs, partial(_advance, progress, tasks[name]))
+            train(model, training, epochs, partial(progress.update, tasks[name], advance=1))
             predicted = predict(model, test)
-            results.append(
-                DemoResult(
-                    name,
-                    error=float((predicted - truth).abs().mean()),
-                    parameters=sum(parameter.numel() for parameter in model.parameters()),
-                    seconds=time.perf_counter() - begin,
-                    predictions=predicted,
-                )
-            )
-    table = Table(title="500 unseen graphs")
-    for heading in ("model", "test MAE", "parameters", "time"):
-        table.add_column(heading, justify="left" if heading == "model" else "right")
-    for result in results:
-        table.add_row(result.name, f"{result.error:.3f}", f"{result.parameters:,}", f"{result.seconds:.0f} s")
-    console.print(table)
-    picture = draw_counts(
-        truth.tolist(), {r.name: (r.predictions.tolist(), r.error) for r in results}, out / "triangles.png"
-    )
-    console.print(f"Predicted against true counts: {picture}")
-    return results
+            error = float((predicted - truth).abs().mean())
+            parameters = sum(parameter.numel() for parameter in model.parameters())
+            rows.append((name, f"{error:.3f}", f"{parameters:,}", f"{time.perf_counter() - begin:.0f} s"))
+            drawn[name] = predicted.tolist(), error
+    print_table(rows, right={1, 2, 3})
+    console.print(f"Predicted against true counts: {draw_counts(truth.tolist(), drawn, out / 'triangles.png')}")

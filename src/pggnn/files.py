@@ -101,7 +101,7 @@ def checked(value: Any, kind: Any, place: str) -> Any:
     if origin in (Union, UnionType):
         if {int, str} <= {*inner} and type(value) is int:  # a name, which may be a number of any size
             return value
-        fitting = [one for one in inner if _fits(value, get_origin(one) or one)]
+        fitting = [one for one in inner if _fits(value, one)]
         return checked(value, fitting[0] if fitting else inner[0], place)
     if origin is Literal:
         if value not in inner:
@@ -140,6 +140,9 @@ def _checked_fields(value: dict[str, Any], kind: Any, place: str) -> Any:
 
 
 def _fits(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    kind = get_origin(kind) or kind
     if kind in (int, float):
         return isinstance(value, (int, kind)) and not isinstance(value, bool) and not abs(value) > LARGEST[kind]
     return isinstance(value, list if kind is tuple else kind)

@@ -5,7 +5,7 @@ from torch_geometric.nn import GCNConv, GINConv, global_add_pool
 from torch_geometric.utils import erdos_renyi_graph
 
 from pggnn import Plan
-from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE
+from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE, BothEnds
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.testing import random_graph
 
@@ -16,7 +16,7 @@ def graph():
     return torch.randn(20, 5), edge_index, torch.randn(edge_index.size(1), 3)
 
 
-@pytest.mark.parametrize("model", [GIN, GCN])
+@pytest.mark.parametrize("model", [GIN, GCN, BothEnds])
 def test_neighbours_and_nodes_have_no_order(model, graph):
     x, edge_index, _ = graph
     network = model(5, 8, 2, num_layers=2, level="node").eval()
@@ -28,7 +28,7 @@ def test_neighbours_and_nodes_have_no_order(model, graph):
     torch.testing.assert_close(network(x[order], place[edge_index]), out[order])
 
 
-@pytest.mark.parametrize("model", [GIN, GCN])
+@pytest.mark.parametrize("model", [GIN, GCN, BothEnds])
 def test_a_plan_will_do_and_graphs_do_not_see_each_other(model, graph):
     x, edge_index, _ = graph
     network = model(5, 8, 2).eval()
@@ -81,18 +81,19 @@ def test_a_mean_does_not_tell_how_many_neighbours_there_are():
         assert torch.allclose(two, five, atol=1e-6) == same
 
 
-def test_edge_features_are_read_where_they_can_be(graph):
+@pytest.mark.parametrize("model", [GIN, BothEnds])
+def test_edge_features_are_read_where_they_can_be(model, graph):
     x, edge_index, edge_attr = graph
-    network = GIN(5, 8, 2, level="node", edge_dim=3).eval()
+    network = model(5, 8, 2, level="node", edge_dim=3).eval()
     out = network(x, edge_index, edge_attr=edge_attr)
     assert not torch.allclose(out, network(x, edge_index, edge_attr=edge_attr.flip(0)))
     order = torch.randperm(edge_index.size(1))
     torch.testing.assert_close(network(x, edge_index[:, order], edge_attr=edge_attr[order]), out)
-    with pytest.raises(ValueError, match="GCN does not read edge features"):
+    with pytest.raises(ValueError, match=r"GCN does not read edge features: .* choose pggnn, gin or both-ends"):
         GCN(5, 8, 2, edge_dim=3)
 
 
-@pytest.mark.parametrize("model", [GIN, GCN])
+@pytest.mark.parametrize("model", [GIN, GCN, BothEnds])
 def test_the_flow_says_whose_neighbours(model):
     edge_index = torch.tensor([[0], [1]])
     for flow, changed in (("source_to_target", 1), ("target_to_source", 0)):
@@ -103,7 +104,7 @@ def test_the_flow_says_whose_neighbours(model):
         assert differs[changed], "it does not see its neighbour"
 
 
-@pytest.mark.parametrize("model", [GIN, GCN])
+@pytest.mark.parametrize("model", [GIN, GCN, BothEnds])
 def test_it_counts_neighbours_but_not_triangles(model):
     """Two triangles and a hexagon look the same to it; a path and a star do not."""
 
@@ -119,6 +120,53 @@ def test_it_counts_neighbours_but_not_triangles(model):
     star, path = torch.tensor([[0, 0, 0], [1, 2, 3]]), torch.tensor([[0, 1, 2], [1, 2, 3]])
     star, path = (torch.cat([edges, edges.flip(0)], dim=1) for edges in (star, path))
     assert (network(x[:4], star) - network(x[:4], path)).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("edge_dim", [None, 3])
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+def test_messages_see_both_ends(flow, edge_dim):
+    """One by one, on a graph with self-loops, duplicate edges and nodes without neighbours, which get zeros."""
+    x, edge_index = torch.randn(12, 5), random_graph()
+    edge_attr = None if edge_dim is None else torch.randn(edge_index.size(1), edge_dim)
+    network = BothEnds(5, 8, 2, num_layers=1, level="node", scores="last", flow=flow, edge_dim=edge_dim).eval()
+    conv = network.convs[0].conv
+    torch.nn.init.normal_(conv.lin_neighbor.bias)
+    expected = torch.zeros(12, 8)
+    for number, ends in enumerate(edge_index.t().tolist()):
+        u, v = ends if flow == "source_to_target" else ends[::-1]
+        message = conv.lin_neighbor.weight @ x[u] + conv.lin_neighbor.bias + conv.lin_center.weight @ x[v]
+        if edge_attr is not None:
+            message = message + conv.lin_edge.weight @ edge_attr[number]
+        expected[v] += message.relu()
+    assert (expected[11] == 0).all(), "there is a node without neighbours"
+    hidden = network.norms[0](expected).relu()
+    torch.testing.assert_close(network(x, edge_index, edge_attr=edge_attr), network.scores[0](hidden))
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("model", [GIN, GCN, BothEnds])
+def test_graphs_without_edges_or_nodes(model, training, graph):
+    """Alone, where nothing is seen but the nodes themselves, and among others."""
+    x, edge_index, _ = graph
+    network = model(5, 8, 2).train(training)
+    out = network(x, edge_index[:, :0])
+    assert out.shape == (1, 2) and out.isfinite().all()
+    network.eval()
+    alone, without = network(x, edge_index), network(x[:3], edge_index[:, :0])
+    batch = torch.tensor([0] * 20 + [2] * 3)
+    together = network(torch.cat([x, x[:3]]), edge_index, batch, batch_size=3)
+    torch.testing.assert_close(together[::2], torch.cat([alone, without]))
+    assert together[1].isfinite().all(), "the graph without nodes"
+
+
+def test_both_ends_count_triangles_by_rows_of_the_adjacency_matrix():
+    """With weights by hand: each unit says whether both ends are adjacent to one of the nodes."""
+    graphs = Batch.from_data_list(erdos_renyi(3, 6, 0.6))
+    conv = BothEnds(6, 6, 1, num_layers=1).convs[0].conv
+    for linear in (conv.lin_neighbor, conv.lin_center):
+        torch.nn.init.eye_(linear.weight)
+    torch.nn.init.constant_(conv.lin_neighbor.bias, -1)
+    torch.testing.assert_close(conv(graphs.x, graphs.edge_index).sum(1) / 2, graphs.y.flatten())
 
 
 class Seen(GIN):
@@ -159,7 +207,7 @@ def test_neighbours_are_not_renumbered_where_their_order_does_not_matter():
     assert [x is graphs.x for x in network.seen] == [True, True]
 
 
-@pytest.mark.parametrize("model", [GCN, GIN, LRP, RGIN, RP, SAGE])
+@pytest.mark.parametrize("model", [BothEnds, GCN, GIN, LRP, RGIN, RP, SAGE])
 def test_every_baseline_learns_without_the_labels(model):
     graphs = Batch.from_data_list(erdos_renyi(2, 6, 0.5))
     network = model(6, 8, 1, num_layers=1, level="node", numbering="labels", numberings=100)

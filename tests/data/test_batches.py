@@ -140,7 +140,6 @@ def test_bad_arguments_are_refused():
         Batches(dataset, 0)
     with pytest.raises(ValueError, match="give it as pre_transform"):
         Batches(Counting("er", seed=1, graphs=8, transform=lambda data: data), 4)
-    assert "plan" not in next(iter(Batches(dataset, 4, plan=False)))
     graphs = [Data(x=torch.rand(2, 1), edge_index=torch.empty(2, 0).long(), odd=torch.rand(5)) for _ in range(2)]
     with pytest.raises(ValueError, match=r"attribute 'odd' .* has one row for neither nodes, edges nor graphs"):
         Batches(Own(graphs))

@@ -44,6 +44,20 @@ def test_the_cost_is_that_of_the_group(leaves, write):
     assert any("orderings=16" in hint for hint in summary.hints) == (leaves == 40)
 
 
+def test_hints_about_the_cost_name_only_what_saves_steps(write):
+    def cost(nodes, edges):
+        graph = {"num_nodes": nodes, "edges": edges, "x": [[1]] * nodes}
+        return [hint for hint in check(write(graph, graph)).hints if "costly" in hint]
+
+    def complete(nodes):
+        return cost(nodes, [[i, j] for i in range(nodes) for j in range(i)])
+
+    said = "The whole group is costly here: cell='linear' takes 1.0 × a single ordering, orderings={} takes {} × a"
+    assert [hint.startswith(said.format(16, 4.9)) for hint in cost(41, [[0, i + 1] for i in range(40)])] == [True]
+    assert [hint.startswith(said.format(4, "4.0")) for hint in complete(10)] == [True], "16 orderings are all there are"
+    assert complete(5) == []
+
+
 def test_what_is_said_of_other_files(write):
     plain = {"num_nodes": 2, "edges": [[0, 1]]}
     summary = check(write(plain))

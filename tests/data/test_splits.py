@@ -3,8 +3,7 @@ import hashlib
 import pytest
 import torch
 
-from pggnn.data.sets.tu import TU
-from pggnn.data.splits import gin_folds, random_split, stratified_folds
+from pggnn.data.splits import random_split, stratified_folds
 
 
 def test_folds_are_the_same_on_every_machine():
@@ -46,32 +45,3 @@ def test_what_cannot_be_split_is_refused():
         stratified_folds(torch.rand(3))
     with pytest.raises(ValueError, match="sum to 1 at most"):
         random_split(5, fractions=(0.9, 0.9))
-
-
-def test_published_folds(data_root):
-    dataset = TU("MUTAG", data_root)
-    folds = dataset.published_folds()
-    assert len(folds) == 10
-    tested = torch.cat([test for _, test in folds])
-    assert len(tested) == len(tested.unique()) == 180, "eight graphs are in no test fold"
-    for train, test in folds:
-        assert sorted([*train.tolist(), *test.tolist()]) == list(range(188))
-
-
-def test_damaged_fold_files_are_named(tmp_path):
-    folder = tmp_path / "10fold_idx"
-    folder.mkdir()
-    with pytest.raises(ValueError, match=r"10fold_idx/train_idx-1.txt is missing"):
-        gin_folds(tmp_path, 5)
-    for k in range(1, 11):
-        (folder / f"train_idx-{k}.txt").write_text("0\n1\n2\n")
-        (folder / f"test_idx-{k}.txt").write_text("3\n4\n")
-    assert gin_folds(tmp_path, 5)[9][1].tolist() == [3, 4]
-    for text in ("3\n5\n", "3\n3\n", "-1\n"):
-        (folder / "test_idx-4.txt").write_text(text)
-        with pytest.raises(ValueError, match=r"test_idx-4.txt must name graphs of 0 to 4, each once"):
-            gin_folds(tmp_path, 5)
-    for text, wrong in (("three", "not a number"), ("3\n-\n", "not a number"), ("3\n4.5\n", "a whole number, got 4.5")):
-        (folder / "test_idx-4.txt").write_text(text)
-        with pytest.raises(ValueError, match=rf"test_idx-4.txt, line \d: .*{wrong}"):
-            gin_folds(tmp_path, 5)

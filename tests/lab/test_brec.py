@@ -42,12 +42,13 @@ def command(*options):
 
 def test_structure_tells_pairs_apart_and_nothing_else_does(root):
     dataset = BREC(root)
+    pairs = [(dataset[2 * pair], dataset[2 * pair + 1]) for pair in range(3)]
     told = Protocol(ModelConfig(hidden=16, layers=1, cell="srn", rnn_layers=1, structure=2), **QUICK)
-    found = [compare(pair, dataset, told) for pair in range(3)]
+    found = [compare(pair, graphs, told) for pair, graphs in enumerate(pairs)]
     assert [outcome.apart for outcome in found] == [True, True, False]
     assert all(outcome.reliable for outcome in found)
     for blind in (ModelConfig(hidden=16, layers=2, rnn_layers=1), ModelConfig("gin", hidden=16)):
-        outcomes = [compare(pair, dataset, Protocol(blind, **QUICK)) for pair in (0, 1)]
+        outcomes = [compare(pair, pairs[pair], Protocol(blind, **QUICK)) for pair in (0, 1)]
         assert not any(outcome.apart for outcome in outcomes)
         assert all(outcome.reliable for outcome in outcomes)
 
@@ -99,8 +100,9 @@ def test_norms_take_the_statistics_of_the_batches():
 
 def test_trios_tell_apart_what_arrangements_leave_to_the_numbering(root):
     dataset = BREC(root)
+    pairs = [(dataset[2 * pair], dataset[2 * pair + 1]) for pair in range(3)]
     trios = ModelConfig(hidden=8, layers=1, cell="srn", rnn_layers=1, structure=2, aggregation="trios")
-    found = [compare(pair, dataset, Protocol(trios, epochs=1)) for pair in range(3)]
+    found = [compare(pair, graphs, Protocol(trios, epochs=1)) for pair, graphs in enumerate(pairs)]
     assert [outcome.apart for outcome in found] == [True, True, False]
     assert found[1].distance > 1e3 and all(outcome.reliable for outcome in found)
 
@@ -209,3 +211,12 @@ def test_choosing_pairs():
     ]:
         with pytest.raises(ValueError, match=message):
             brec.choose(pairs, names, False, families)
+
+
+def test_help_names_defaults_of_options_that_take_a_value(capsys):
+    with pytest.raises(SystemExit):
+        main(["lab", "brec", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "seed of labels and weights (default: 0) " in said
+    assert "only every tenth pair (40 of 400) --jobs" in said
+    assert "(default: brec/MODEL-…) --data-root" in said

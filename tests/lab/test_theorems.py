@@ -11,7 +11,7 @@ from pggnn.data.sets.counting import erdos_renyi
 from pggnn.lab import theorems
 from pggnn.lab.construction import CountingConv, WalkingConv
 from pggnn.lab.walks import EgoNet
-from pggnn.ops import linear
+from pggnn.ops.linear import arcs
 from pggnn.testing import renumbered
 
 QUICK = {
@@ -69,7 +69,7 @@ def not_around(left, right):
     return JOIN(left, right)._replace(around=0 * left.around)
 
 
-JOIN = linear.join_arcs
+JOIN = arcs.join_arcs
 FALSE = {
     "one arrangement": read_as("slot", lambda k, t, n: t + 0 * k),
     "a rotation": read_as("slot", lambda k, t, n: t + k - n * (t + k >= n)),
@@ -85,7 +85,7 @@ FALSE = {
     "forgetful RNN": forgetful,
     "equal graphs": in_theorems("shrikhande", theorems.rook),
     "no GIN": in_theorems("gin_difference", lambda: 1e-3),
-    "arcs that do not come back": lambda monkeypatch: monkeypatch.setattr(linear, "join_arcs", not_around),
+    "arcs that do not come back": lambda monkeypatch: monkeypatch.setattr(arcs, "join_arcs", not_around),
 }
 
 

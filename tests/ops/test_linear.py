@@ -5,10 +5,11 @@ import pytest
 import torch
 from test_group_recurrence import PARALLEL, assert_matches_reference, degrees_for, outcome
 
-from pggnn import Plan
+from pggnn import PGConv, Plan
 from pggnn.cells import Recurrence
 from pggnn.groups import group
-from pggnn.ops import group_recurrence, linear
+from pggnn.ops import group_recurrence
+from pggnn.ops.linear import arcs, operation
 from pggnn.orderings import STRUCTURED, Reading
 from pggnn.testing import READINGS, random_graph
 
@@ -16,9 +17,19 @@ MANY = (*range(41), 64)
 FRAMES = ["merged", "closed", "open"]
 
 
+@pytest.fixture(autouse=True, params=["kernels", "plain PyTorch"])
+def way(request, monkeypatch):
+    """Kernels are for float32, so in float64 both are the same."""
+    if request.param == "kernels":
+        assert operation.kernels() is not None, "Numba is among what the tests need"
+    else:
+        monkeypatch.setattr(operation, "kernels", lambda: None)
+
+
+@pytest.mark.parametrize("dtype", [torch.double, torch.float])
 @pytest.mark.parametrize("reading", READINGS, ids=str)
-def test_readings(reading):
-    assert_matches_reference(reading, "linear", 1, PARALLEL, degrees=degrees_for(reading))
+def test_readings(reading, dtype):
+    assert_matches_reference(reading, "linear", 1, PARALLEL, dtype, degrees=degrees_for(reading))
 
 
 @pytest.mark.parametrize("dtype", [torch.double, torch.float])
@@ -27,9 +38,16 @@ def test_every_degree(frame, dtype):
     assert_matches_reference(Reading(frame=frame), "linear", 1, PARALLEL, dtype, MANY, hidden=3)
 
 
+@pytest.mark.parametrize("dtype", [torch.double, torch.float])
 @pytest.mark.parametrize("frame", FRAMES)
-def test_every_ring(frame):
-    assert_matches_reference(Reading("dihedral", frame), "linear", 1, PARALLEL, degrees=MANY[:24], hidden=3)
+def test_every_ring(frame, dtype):
+    assert_matches_reference(Reading("dihedral", frame), "linear", 1, PARALLEL, dtype, MANY[:24], hidden=3)
+
+
+@pytest.mark.parametrize("hidden", [1, 7, 8, 9, 16, 40])
+@pytest.mark.parametrize("kind", [("pairs", "merged"), ("dihedral", "closed"), ("trivial", "open")])
+def test_every_width(kind, hidden):
+    assert_matches_reference(Reading(*kind), "linear", 1, PARALLEL, torch.float, hidden=hidden)
 
 
 @pytest.mark.parametrize("degrees", [(), (0,), (0, 0), (1,), (2,), (3,), (30, 0, 1, 1, 31, 2), (5,) * 7])
@@ -37,7 +55,8 @@ def test_every_ring(frame):
 def test_odd_graphs(frame, degrees):
     for orders in ("pairs", "dihedral", "trivial"):
         for limit in (None, 1, 4):
-            assert_matches_reference(Reading(orders, frame, limit), "linear", 1, PARALLEL, degrees=degrees)
+            for dtype in (torch.double, torch.float):
+                assert_matches_reference(Reading(orders, frame, limit), "linear", 1, PARALLEL, dtype, degrees)
 
 
 @pytest.mark.parametrize("reading", [one for one in READINGS if one.frame in STRUCTURED and one.limit != 1], ids=str)
@@ -114,12 +133,78 @@ def test_a_hub_with_twenty_thousand_neighbours():
     assert out.isfinite().all() and gates.grad.isfinite().all() and (out[0] > 20_000).any()
 
 
+@pytest.mark.parametrize("dtype", [torch.double, torch.float])
 @pytest.mark.parametrize("n", [7, 64, 491, 10_000])
-def test_the_whole_group_is_read_in_linear_time(n):
-    plan, gates = star(n)
+def test_the_whole_group_is_read_in_linear_time(n, dtype):
+    plan, gates = star(n, dtype=dtype)
     read(gates, plan)
     ((_, layout),) = plan.known.items()
     assert n - 1 <= layout.slot.numel() <= 2 * n + 2 * n  # the cycle, filled up, and a place for each leaf
+
+
+def step(conv, x, plan):
+    out = conv(x, plan)
+    return [out, *torch.autograd.grad(out.sin().sum(), [x, *conv.parameters()])]
+
+
+@pytest.mark.parametrize("options", [{}, {"orderings": 3}, {"group": "dihedral", "root": "linear"}])
+def test_the_result_does_not_depend_on_the_number_of_threads(options, threads):
+    degrees = (0, 1, 2, 3, 40, 41, 300)
+    plan, conv = Plan.build(random_graph(degrees), len(degrees)), PGConv(5, 72, "linear", **options)
+    x, found = torch.randn(len(degrees), 5, requires_grad=True), []
+    for number in (1, 2, 3, 20):
+        threads(number)
+        found.append(step(conv, x, plan))
+    for other in found[1:]:
+        for ours, theirs in zip(found[0], other, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-5)  # matrix products of PyTorch's may
+    out = [one[0] for one in found]
+    assert all(torch.equal(out[0], one) for one in out)
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("options", [{}, {"orderings": 2}, {"group": "dihedral"}])
+def test_memory_filled_with_nan(options):
+    degrees = (0, 1, 2, 3, 8, 33)
+    plan, conv = Plan.build(random_graph(degrees), len(degrees)), PGConv(5, 12, "linear", **options)
+    x = torch.randn(len(degrees), 5, requires_grad=True)
+    expected = step(conv, x, plan)
+    torch.use_deterministic_algorithms(True)  # fills fresh memory
+    try:
+        found = step(conv, x, plan)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"orderings": "single"}, {"group": "dihedral"}])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), 3e38])
+def test_what_is_not_finite_stays_where_it_is(bad, options):
+    """Nodes 0 and 1 read node 0 or are it; 2 and 3 do not."""
+    edge_index = torch.tensor([[1, 2, 0, 2, 3, 3], [0, 0, 1, 1, 2, 2]])
+    conv, x = PGConv(3, 12, "linear", **options), torch.randn(4, 3)
+    x[0, 0] = bad
+    x.requires_grad_()
+    out = conv(x, edge_index)
+    assert out[2:].isfinite().all()
+    assert not out[:2].isfinite().all() or bad == 3e38
+    assert (bad == bad) or out[:2].isnan().any(1).all()
+    (gradient,) = torch.autograd.grad(out[2:].sum(), x)
+    assert gradient[3].isfinite().all()
+
+
+def test_a_sum_over_a_hundred_thousand_stays_precise():
+    plan, gates = star(100_000, dtype=torch.double)
+    gates[:, :3] += torch.tensor([0.0, 6.0, 14.0])
+    exact, found = read(gates, plan)[0], read(gates.float(), plan)[0]
+    torch.testing.assert_close(found.double(), exact, rtol=2e-5, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.half, torch.bfloat16])
@@ -152,8 +237,8 @@ def test_there_is_no_kernel_yet():
 def test_joining_is_associative():
     """In which pairs stretches are joined does not matter."""
     shapes = [(1, 3), (2, 1, 3), (2, 1, 3), (1, 3), (1, 3)]
-    first, second, third = (linear.Arcs(*(torch.rand(shape).double() for shape in shapes)) for _ in range(3))
-    left = linear.join_arcs(linear.join_arcs(first, second), third)
-    right = linear.join_arcs(first, linear.join_arcs(second, third))
+    first, second, third = (arcs.Arcs(*(torch.rand(shape).double() for shape in shapes)) for _ in range(3))
+    left = arcs.join_arcs(arcs.join_arcs(first, second), third)
+    right = arcs.join_arcs(first, arcs.join_arcs(second, third))
     for ours, theirs in zip(left, right, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)

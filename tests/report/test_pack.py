@@ -8,10 +8,10 @@ from pggnn.cli import main
 from pggnn.report import predictions
 from pggnn.report.pack import pack
 from pggnn.report.page import write
-from pggnn.report.runs import Run, find_runs
 from pggnn.train import packed
 from pggnn.train.engine.log import Log
 from pggnn.train.options import parse
+from pggnn.train.runs.stored import Run, find_runs
 
 FILES = {"runs.jsonl", "curves.parquet", "answers.parquet"}
 

@@ -11,10 +11,10 @@ from pggnn.report.charts import Series, draw_answers, draw_curves, draw_figures
 from pggnn.report.figures import BLUE
 from pggnn.report.predictions import BITS, FILE, Predictions, find
 from pggnn.report.protocols import describe_protocol, guess_kind
-from pggnn.report.runs import Run, read_runs
 from pggnn.train.config import Config, DataConfig, ModelConfig, ProtocolConfig, RunConfig
 from pggnn.train.options import parse
 from pggnn.train.packed import shortened
+from pggnn.train.runs.stored import Run, read_runs
 
 
 def arguments(command):

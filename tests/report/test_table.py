@@ -7,7 +7,7 @@ import pytest
 from test_page import Page
 
 from pggnn.cli import main
-from pggnn.paper.expected import published
+from pggnn.paper.expected import results
 from pggnn.report.charts import Series, draw_costs, draw_curves
 from pggnn.report.figures import BLUE
 from pggnn.report.grid import arrange
@@ -15,8 +15,8 @@ from pggnn.report.orderings import compare_orderings
 from pggnn.report.pack import pack
 from pggnn.report.page import render
 from pggnn.report.predictions import find
-from pggnn.report.runs import Run, find_runs
 from pggnn.report.table import write_table
+from pggnn.train.runs.stored import Run, find_runs
 
 WEIGHTS = shutil.ignore_patterns("*.safetensors", "report.html")
 
@@ -70,7 +70,7 @@ def test_a_folder_of_runs_becomes_the_papers_table(whole, text):
     rows = rows_of(text)
     assert [row[0] for row in rows[1:5]] == ["PG-GNN (group)", "PG-GNN (single)", "GIN", "my-own-four"]
     mean = Run.read(whole / "gin" / "er_triangles").figures.mean
-    ours = published("table2", "GIN", "ER triangles").mean
+    ours = results("ER")[1]["GIN"].mean
     assert f"{mean:.3f}" in rows[3][1] and f"paper 0.219 ± 0.016 · {mean - ours:+.3f}" in rows[3][1]
     assert "paper" not in rows[3][2], "which the paper has for PG-GNN only"
     assert "paper 0.029 ± 0.002" in rows[1][2]

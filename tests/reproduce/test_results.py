@@ -16,18 +16,20 @@ import pytest
 from rich.console import Console
 
 from pggnn.cli import main
-from pggnn.paper.expected import published
+from pggnn.data.catalogue import lookup
+from pggnn.paper.expected import results
 from pggnn.paper.tables import TABLES, cells, nested_row, runs
 from pggnn.report.pack import pack
-from pggnn.report.runs import find_runs
 from pggnn.reproduce import memory
 from pggnn.reproduce.results import TableCell, markdown, reproduce
+from pggnn.train.config import difference
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.runs.folder import ENVIRONMENT
 from pggnn.train.runs.run import train
-from pggnn.train.sweeps import sweep
+from pggnn.train.runs.stored import find_runs
 from pggnn.train.sweeps.keys import select_runs
+from pggnn.train.sweeps.sweep import Sweep
 
 TINY = (
     *("--data.options", "{task: triangles, seed: 0, graphs: 40}", "--model.hidden", "4", "--model.layers", "1"),
@@ -37,7 +39,7 @@ ONLY = ["gcn", "er triangles"]
 
 
 def reproduced(out, only=ONLY, more=TINY, **options):
-    return reproduce("table2", out, quick=True, only=only, jobs=2, more=more, console=Console(quiet=True), **options)
+    return reproduce("table2", out, Sweep(only, 2, more, Console(quiet=True)), quick=True, **options)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -48,7 +50,9 @@ def test_every_cell_is_a_run_and_has_a_published_figure(table, tmp_path):
     for model, data in configs:
         theirs = TABLES[table].rows[model].published
         if theirs is not None and (theirs == "PG-GNN" or "4-cliques" not in data):  # given for PG-GNN only
-            assert published(table, theirs, data) is not None, (model, data)
+            name, _, counted = data.partition(" ")
+            known = results(lookup(name)[0], counted.removeprefix("4-") or "triangles")[1]
+            assert theirs in known, (model, data)
         if table == "ablation":
             assert (theirs is None) == (model != "PG-GNN (group)")
 
@@ -68,6 +72,21 @@ def test_rows_are_what_their_names_say(table, tmp_path):
     assert {key for key in configs if key[0] in models} >= {(m, d) for m in models for d in sets - {"COLLAB"}}
     quick = {model for model, _ in cells(table, quick=True)}
     assert models <= quick and not any("nested" in model for model in quick)
+
+
+def test_the_linear_cell_and_the_control_differ_from_the_group_in_nothing_else(tmp_path):
+    """In every column of Table 2, and in the smaller experiment."""
+    changed = {
+        "PG-GNN (linear, group)": {"model.cell", "model.rnn_layers"},
+        "PG-GNN (linear, single)": {"model.cell", "model.rnn_layers", "model.orderings"},
+        "both ends": {"model.name"},
+    }
+    for quick in (False, True):
+        configs = runs("table2", tmp_path, quick, only=["PG-GNN (group)", *changed])
+        for row, keys in changed.items():
+            for column in TABLES["table2"].columns:
+                found = difference(configs["PG-GNN (group)", column], configs[row, column], ("run.out",))
+                assert {text.partition(":")[0] for text in found} == keys
 
 
 def test_only_takes_names_of_rows_and_columns():
@@ -94,7 +113,7 @@ def test_a_table_in_slices(tmp_path, monkeypatch, in_this_process):
     with open(tmp_path / "said", "w") as said:
         for _ in range(2):
             console = Console(file=said, width=200)
-            shown, _ = reproduce("table2", tmp_path, True, None, ONLY, 2, more, console, time.time() + 3000)
+            shown, _ = reproduce("table2", tmp_path, Sweep(ONLY, 2, more, console, time.time() + 3000), True)
             models.append([cell.model for cell in shown])
             epochs += [len(log.read(folder)) for folder in tmp_path.glob("**/gcn/**/seed0")]
     assert epochs == [1, 2], "an epoch each time"
@@ -108,11 +127,13 @@ def test_a_table_in_slices(tmp_path, monkeypatch, in_this_process):
 def test_no_training_is_started_without_time_for_an_epoch(tmp_path, monkeypatch, in_this_process):
     read, more = log.read, (*TINY, "--optim.epochs", "1")
     monkeypatch.setattr(log, "read", lambda folder: [{**record, "seconds": 1e4} for record in read(folder)])
-    reproduce("table2", tmp_path, True, [0, 2], ONLY, 1, more, Console(quiet=True), time.time() + 3000)
+    sweep = Sweep(ONLY, 1, more, Console(quiet=True), time.time() + 3000)
+    reproduce("table2", tmp_path, sweep, True, [0, 2])
     assert [folder.name for folder in tmp_path.glob("**/gcn/**/seed*")] == ["seed0"]
     begun = list(tmp_path.glob("**/config.yaml"))
     with open(tmp_path / "said", "w") as said:
-        reproduce("table2", tmp_path, True, None, ["er triangles"], 1, more, Console(file=said), time.time())
+        sweep = Sweep(["er triangles"], 1, more, Console(file=said), time.time())
+        reproduce("table2", tmp_path, sweep, True)
     assert list(tmp_path.glob("**/config.yaml")) == begun, "the other rows have no folders"
     assert "GIN on ER triangles: 1 of 1" in (tmp_path / "said").read_text(), "but are still to do"
 
@@ -131,7 +152,7 @@ def test_every_row_is_another_network_and_learns(table, tmp_path):
 def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeypatch, in_this_process):
     (cell,), page = reproduced(tmp_path)
     assert (cell.model, cell.data, cell.metric, cell.seeds) == ("GCN", "ER triangles", "MAE", [0])
-    assert cell.paper == published("table2", "GCN", "ER triangles")
+    assert cell.paper == results("ER")[1]["GCN"]
     text = page.read_text()
     assert f"| GCN | ER triangles | {cell.mean:.3f} | best on validation | {cell.paper.mean:.3f}" in text
     assert f"{cell.mean - cell.paper.mean:+.3f}" in text
@@ -149,7 +170,7 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeyp
 
     pack(tmp_path / "table2", tmp_path / "compact" / "table2")
     files = {path: path.read_bytes() for path in (tmp_path / "compact" / "table2").rglob("*.*")}
-    monkeypatch.setattr(sweep, "load_graphs", None)
+    monkeypatch.setattr("pggnn.train.sweeps.sweep.load_graphs", None)
     (again,), page = reproduced(tmp_path / "compact")
     assert (again.mean, again.each, again.paper) == (cell.mean, cell.each, cell.paper)
     assert page.with_suffix(".html").exists()
@@ -194,7 +215,7 @@ def test_a_published_run_is_shown_however_it_was_made_unless_options_say_otherwi
     with pytest.raises(ValueError, match=r"holds a run with other options: .*optim\.epochs: 4, not 3"):
         reproduced(tmp_path, more=(*TINY, "--optim.epochs", "4", "--optim.schedule", "cosine"))
     pack(tmp_path / "table2", tmp_path / "compact" / "table2")
-    (again,), page = reproduce("table2", tmp_path / "compact", True, None, ONLY, 1, (), Console(quiet=True))
+    (again,), page = reproduce("table2", tmp_path / "compact", Sweep(ONLY, 1, (), Console(quiet=True)), True)
     assert (again.mean, again.seeds) == (cell.mean, cell.seeds)
     assert "optim.epochs: 3, not 800" in page.read_text()
     with pytest.raises(ValueError, match=r"holds a run with other options: .*model\.hidden: 5, not 4"):
@@ -308,8 +329,8 @@ def test_published_tables_are_what_their_runs_say(tmp_path, monkeypatch):
     monkeypatch.setattr("pggnn.reproduce.results.write_table", lambda *_: None)  # a page: see the next test
     there = Path(__file__).parents[2] / "results"
     shutil.copytree(there / "table2", tmp_path / "results" / "table2")
-    chosen = {"only": ["PG-GNN (group)"], "more": ("--run.precision", "tf32")}
-    shown, page = reproduce("table2", tmp_path / "results", console=Console(quiet=True), **chosen)
+    chosen = Sweep(["PG-GNN (group)"], more=("--run.precision", "tf32"), console=Console(quiet=True))
+    shown, page = reproduce("table2", tmp_path / "results", chosen)
     made, expected = (path.read_text().splitlines() for path in (page, there / "table2.md"))
     assert made[:-1] == expected[:-1], "the last line is the command"
     text = (there.parent / "docs" / "results.md").read_text()
@@ -340,7 +361,7 @@ def test_published_frames_of_gcn_are_what_their_runs_say(tmp_path):
     there = Path(__file__).parents[2] / "results"
     shutil.copytree(there / "gcn", tmp_path / "gcn")
     both = "GCN (mean, last layer)"
-    shown, page = reproduce("gcn", tmp_path, only=[both], console=Console(quiet=True))
+    shown, page = reproduce("gcn", tmp_path, Sweep([both], console=Console(quiet=True)))
     assert page.read_text().splitlines()[:-1] == (there / "gcn.md").read_text().splitlines()[:-1]
     assert "<svg" in page.with_suffix(".html").read_text(encoding="utf-8")
     assert {cell.model for cell in shown} == set(TABLES["gcn"].rows)

@@ -11,6 +11,7 @@ from pggnn.reproduce.search import SEARCHES, search
 from pggnn.train.engine import log
 from pggnn.train.options import CONFIGS, load, parse
 from pggnn.train.sweeps.candidates import Candidate, Search, write_config
+from pggnn.train.sweeps.sweep import Sweep
 
 SMALL = (
     *("--data.options", "{task: triangles, seed: 0, graphs: 40}", "--model.layers", "1", "--optim.epochs", "2"),
@@ -52,7 +53,7 @@ def test_validation_decides(tmp_path, monkeypatch, in_this_process):
     monkeypatch.setattr(module, "SEARCHES", {"ER": Search(("--config", "er_triangles"), tried, name="er_triangles")})
 
     def searched(**more):
-        return search(tmp_path, jobs=2, more=SMALL, console=Console(quiet=True), **more)
+        return search(tmp_path, Sweep(jobs=2, more=SMALL, console=Console(quiet=True), **more))
 
     ranked, path = searched(only=["narrow"])
     assert [one.name for one in ranked] == ["narrow"]

@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 
 import pytest
 import torch
+from rich.console import Console
 from torch import distributed
 
 from pggnn.cli import main
@@ -19,6 +20,7 @@ from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.engine.distributed import share_norms
 from pggnn.train.runs.protocol import load_result
+from pggnn.train.runs.run import train
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and gloo")
 
@@ -137,6 +139,16 @@ def children(parent):
     """The processes that a process has started."""
     with open(f"/proc/{parent}/task/{parent}/children") as file:
         return [int(number) for number in file.read().split()]
+
+
+def test_one_of_several_says_what_it_costs_and_how_long_it_takes(small, together, tmp_path):
+    def work(rank, _):
+        with open(tmp_path / f"said{rank}", "w") as file:
+            train(small("shared"), None, Console(file=file, width=200))
+
+    together(work, 2)
+    first, second = ((tmp_path / f"said{rank}").read_text() for rank in range(2))
+    assert (first.count("A batch of 4 graphs takes "), first.count("An epoch takes about "), second) == (1, 1, "")
 
 
 def test_torchrun_with_a_worker_that_is_killed(small, fit, together, tmp_path):

@@ -12,13 +12,13 @@ from pggnn.cli import main
 from pggnn.data.schema import Schema
 from pggnn.report import predictions
 from pggnn.report.page import show_answers
-from pggnn.report.runs import Run
 from pggnn.train.engine import log
 from pggnn.train.engine.loop import Training
 from pggnn.train.engine.task import Task
 from pggnn.train.runs.progress import Bars
 from pggnn.train.runs.protocol import RunSummary, load_result
 from pggnn.train.runs.run import first_training, load_graphs
+from pggnn.train.runs.stored import Run
 
 HUGE = [3, 17]
 """Graphs that float32 has no sum for."""

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from pggnn.cli import main
 from pggnn.report import predictions
-from pggnn.report.runs import Run
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.options import load, parse
 from pggnn.train.runs.folder import claimed
-from pggnn.train.sweeps.sweep import train_missing
+from pggnn.train.runs.stored import Run
+from pggnn.train.sweeps.sweep import Sweep, train_missing
 
 LAUGHS = "\n".join(
     ["a: &a0 [x, x, x, x, x, x, x, x]", *(f"b{i}: &a{i + 1} [{', '.join([f'*a{i}'] * 8)}]" for i in range(6))]
@@ -194,7 +194,6 @@ CHANGES = {
     "a moment that is missing": lambda found: found.optimizer["state"][0].pop("exp_avg_sq"),
     "a moment too many": lambda found: found.optimizer["state"][0].update(max_exp_avg_sq=torch.zeros(3)),
     "moments of a weight that is not": lambda found: found.optimizer["state"].update({99: {"step": torch.ones(())}}),
-    "a number for a moment": lambda found: found.optimizer["state"][0].update(exp_avg=3),
     "steps": lambda found: found.optimizer["state"][0].update(step=torch.ones(2)),
     "no optimizer": lambda found: found.optimizer.clear(),
     "a rate that is text": lambda found: found.optimizer["param_groups"][0].update(lr="high"),
@@ -229,7 +228,7 @@ def test_a_schedule_cannot_replace_methods(run, capsys):
     assert main(resume(run)) == 0
 
 
-WRONG = '{"format": "1", "state": {}, "groups": [], "plain": {}}'
+WRONG = '{"format": "1", "state": {}, "groups": []}'
 
 
 @pytest.mark.parametrize("text", ["[]", "null", DEEP, '{"format": 1}', WRONG])
@@ -273,7 +272,7 @@ def test_all_runs_of_a_table_are_checked_before_the_first_folder_is_made(classes
     bad = replace(bad, run=replace(bad.run, out=str(tmp_path / "new" / "bad")))
     runs = {("good", "classes"): good, ("bad", "classes"): bad}
     with pytest.raises(ValueError, match=r"^bad on classes: these graphs have no split train and val and test"):
-        train_missing("table", runs, 1, Console(quiet=True))
+        train_missing("table", runs, Sweep(jobs=1, console=Console(quiet=True)))
     assert not (tmp_path / "new").exists()
 
 

@@ -16,6 +16,7 @@ from pggnn.train.engine.models import Committee, build
 from pggnn.train.options import load, parse
 from pggnn.train.runs import run
 from pggnn.train.sweeps import tune as module
+from pggnn.train.sweeps.sweep import Sweep
 from pggnn.train.sweeps.tune import changes, tune
 
 DOCS = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
@@ -40,7 +41,7 @@ def tuned(tmp_path_factory, trainings_in_this_process):
         patch.setattr(module, "changes", lambda *_: dict(tried))
         patch.setattr(run, "WorkerPool", trainings_in_this_process)
         with open(out / "said.txt", "w") as said:
-            ranked = tune(SMALL, out, jobs=1, console=Console(file=said))
+            ranked = tune(SMALL, out, Sweep(jobs=1, console=Console(file=said)))
         yield ranked
 
 
@@ -66,18 +67,18 @@ def test_what_helped_is_tried_together_and_validation_decides(tuned):
 def test_a_candidate_that_fails_does_not_keep_the_others_from_being_ranked(tmp_path, monkeypatch, in_this_process):
     tried = {"as given": (), "too fast": ("--optim.lr", "1e30"), "GIN": OTHER}
     monkeypatch.setattr(module, "changes", lambda *_: dict(tried))
-    ranked, out = tune(SMALL, tmp_path / "tuned", jobs=2, console=Console(quiet=True))
+    ranked, out = tune(SMALL, tmp_path / "tuned", Sweep(jobs=2, console=Console(quiet=True)))
     assert {one.name for one in ranked} == {"as given", "GIN"}
     assert (out / "tune.md").exists() and (out / "best.yaml").exists()
     with pytest.raises(ValueError, match=r"in epoch 1; nothing was saved; try a lower --optim\.lr"):
-        tune(SMALL, tmp_path / "other", ["too fast"], jobs=1, console=Console(quiet=True))
+        tune(SMALL, tmp_path / "other", Sweep(["too fast"], 1, console=Console(quiet=True)))
 
 
 def test_walks_are_not_tried_where_a_graph_is_too_large_for_them(tmp_path, trainings_in_this_process, monkeypatch):
     monkeypatch.setattr(module, "MOST_NODES", 5)
     monkeypatch.setattr(run, "WorkerPool", trainings_in_this_process)
     with pytest.raises(ValueError, match="walks"):
-        tune(SMALL, tmp_path, ["walks"], jobs=1, console=Console(quiet=True))
+        tune(SMALL, tmp_path, Sweep(["walks"], 1, console=Console(quiet=True)))
 
 
 def test_the_command_says_how_to_go_on_and_trains_nothing_again(tuned, capsys):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pggnn.baselines.options import MODELS
 
 if TYPE_CHECKING:
+    from pggnn.baselines.both_ends import BothEnds
     from pggnn.baselines.gcn import GCN
     from pggnn.baselines.gin import GIN
     from pggnn.baselines.lrp import LRP
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from pggnn.baselines.rp import RP
     from pggnn.baselines.sage import SAGE
 
-__all__ = ["GCN", "GIN", "LRP", "MODELS", "RGIN", "RP", "SAGE"]
+__all__ = ["GCN", "GIN", "LRP", "MODELS", "RGIN", "RP", "SAGE", "BothEnds"]
 
 
 def __getattr__(name: str) -> Any:

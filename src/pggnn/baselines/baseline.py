@@ -40,7 +40,7 @@ class Baseline(Network):
         if edge_dim is not None and not self.reads_edges:
             raise ValueError(
                 f"{type(self).__name__} does not read edge features: leave model.edge_features out, "
-                "or choose pggnn or gin"
+                "or choose pggnn, gin or both-ends"
             )
         widths = [in_channels, *[hidden_channels] * num_layers]
         convs = [self.layer(width, hidden_channels, edge_dim) for width in widths[:-1]]

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
-from torch_geometric.typing import OptTensor
 
 from pggnn.baselines.baseline import Baseline
 from pggnn.baselines.messages import Messages, edges
@@ -33,19 +32,7 @@ class GCN(Baseline):
 
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:
         """The original layer."""
-        return WeightedMessages(GCNConv(in_channels, out_channels, normalize=False), self.weighting)
-
-
-class WeightedMessages(Messages):
-    """Messages with GCN's weights, which all layers on a plan share."""
-
-    def __init__(self, conv: GCNConv, weighting: str) -> None:
-        super().__init__(conv)
-        self.weighting = weighting
-
-    def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> Tensor:
-        """Runs the layer; there are no edge features."""
-        return self.conv(x, *plan.derived(WEIGHTINGS[self.weighting], x.dtype))
+        return Messages(GCNConv(in_channels, out_channels, normalize=False), WEIGHTINGS[self.weighting])
 
 
 def _looped(plan: Plan, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -70,7 +70,7 @@ class Model:
     """A network that can be trained."""
 
     label: str
-    """As the paper's tables name it."""
+    """As the tables name it."""
     path: str
     """Module and class."""
     options: type = NoOptions
@@ -90,5 +90,6 @@ MODELS = {
     "rgin": Model("rGIN", "pggnn.baselines.rgin.RGIN"),
     "rp": Model("RP", "pggnn.baselines.rp.RP", RPOptions),
     "lrp": Model("LRP", "pggnn.baselines.lrp.LRP"),
+    "both-ends": Model("both ends", "pggnn.baselines.both_ends.BothEnds"),
 }
 """By the name in the config."""

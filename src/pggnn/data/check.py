@@ -9,18 +9,17 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import is_undirected
 
+from pggnn.data.cost import Aggregation, measure_work
 from pggnn.data.formats.validation import SPLITS, describe
 from pggnn.data.graphs import Graphs
 from pggnn.data.loading import read_own
 from pggnn.data.schema import Name
-from pggnn.orderings import Reading
 
 MOST_NAMES = 8
 """Names that are listed one by one."""
 MANY_CLASSES = 50
 COSTLY = 8
-"""Times a single ordering from which on fewer arrangements are worth a thought."""
-FEWER = 16
+"""Times a single ordering from which on fewer steps are worth a thought."""
 
 
 @dataclass
@@ -78,18 +77,18 @@ def summarize(graphs: Graphs) -> FileSummary:
     if graphs.splits and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits]):
         hints.append(f'No graph has "split": {" or ".join(missing)}; pggnn train needs all three.')
 
-    steps, fewer, single = (Reading(limit=limit).work(degree) for limit in (None, FEWER, 1))
-    graph_of_node = torch.arange(count).repeat_interleave(nodes)
-    most = torch.zeros(count, dtype=torch.long).index_add(0, graph_of_node, steps).max()
-    total = int(single.sum())
-    ratio = int(steps.sum()) / total
+    work = measure_work(graphs, Aggregation())
     topics["cost"] = (
-        f"{int(steps.sum()) / count:,.0f} RNN steps a graph for one aggregation over the whole group, {int(most):,} at "
-        f"most: {ratio:.1f} × a single ordering"
+        f"{work.steps.double().mean():,.0f} RNN steps a graph for one aggregation over the whole group, "
+        f"{int(work.steps.max()):,} at most: {work.ratio:.1f} × a single ordering"
     )
-    if ratio >= COSTLY:
-        saved = f"{int(fewer.sum()) / total:.1f} ×"
-        hints.append(f"The whole group is costly here; orderings={FEWER} reads {saved} a single ordering instead.")
+    if work.ratio >= COSTLY and work.cheaper:
+        single = int(work.single.sum())
+        cheaper = [
+            f"{name}={value!r} takes {int(steps.sum()) / single:.1f} × a single ordering"
+            for (name, value), steps in work.cheaper.items()
+        ]
+        hints.append(f"The whole group is costly here: {', '.join(cheaper)}.")
     return FileSummary(topics, hints)
 
 

@@ -31,46 +31,41 @@ def add_command(commands: Any) -> None:
     summary = "Train a network on each pair of the BREC benchmark, and count the pairs it tells apart."
     sub = console.add_command(commands, "brec", run, summary, EXAMPLES)
     network = sub.add_argument_group("network")
-    network.add_argument("--model", choices=("pggnn", "gin", "gcn"), default="pggnn", help="(default: %(default)s)")
+    network.add_argument("--model", choices=("pggnn", "gin", "gcn"), default="pggnn", help="what is trained")
     network.add_argument(
         "--aggregation", choices=("arrangements", "pairs", "trios"), default="arrangements",
         help="what PG-GNN's RNN reads: arrangements of the neighbours, or ordered pairs or trios of them, whose sums "
-        "do not depend on the numbering (default: %(default)s)",
+        "do not depend on the numbering",
     )  # fmt: skip
-    network.add_argument(
-        "--structure", type=int, default=2, metavar="W",
-        help="structural bits of PG-GNN at each step (default: %(default)s)",
-    )  # fmt: skip
-    network.add_argument("--hidden", type=int, default=32, help="hidden channels (default: %(default)s)")
-    network.add_argument("--layers", type=int, default=2, help="aggregations (default: %(default)s)")
-    network.add_argument("--rnn-layers", type=int, default=2, help="stacked layers of an RNN (default: %(default)s)")
-    network.add_argument("--cell", choices=("lstm", "gru", "srn"), default="lstm", help="(default: %(default)s)")
+    network.add_argument("--structure", type=int, default=2, metavar="W", help="structural bits of PG-GNN at each step")
+    network.add_argument("--hidden", type=int, default=32, help="hidden channels")
+    network.add_argument("--layers", type=int, default=2, help="aggregations")
+    network.add_argument("--rnn-layers", type=int, default=2, help="stacked layers of an RNN")
+    network.add_argument("--cell", choices=("lstm", "gru", "srn"), default="lstm", help="of PG-GNN's RNN")
     network.add_argument(
         "--init", choices=("accumulate", "torch", "glorot"), default="accumulate",
-        help="how the weights start: accumulate makes the RNN add up its inputs (default: %(default)s)",
+        help="how the weights start: accumulate makes the RNN add up its inputs",
     )  # fmt: skip
     network.add_argument(
         "--numberings", type=int, default=32, metavar="M",
         help="layers that read arrangements take the mean over M random numberings of the neighbours: M times "
-        "the work, 1/M of the variance (default: %(default)s)",
+        "the work, 1/M of the variance",
     )  # fmt: skip
     network.add_argument(
         "--most-steps", type=int, default=2**25, metavar="S",
-        help="fewer numberings where degrees are so large that a batch would have more steps (default: %(default)s)",
+        help="fewer numberings where degrees are so large that a batch would have more steps",
     )  # fmt: skip
     training = sub.add_argument_group("training; the defaults are those of BREC's own program")
-    training.add_argument("--epochs", type=int, default=20, help="most epochs (default: %(default)s)")
-    training.add_argument("--lr", type=float, default=1e-4, help="learning rate (default: %(default)s)")
-    training.add_argument(
-        "--margin", type=float, default=0.0, help="cosine of two outputs to be reached (default: %(default)s)"
-    )
-    training.add_argument("--seed", type=int, default=0, help="seed of labels and weights (default: %(default)s)")
+    training.add_argument("--epochs", type=int, default=20, help="most epochs")
+    training.add_argument("--lr", type=float, default=1e-4, help="learning rate")
+    training.add_argument("--margin", type=float, default=0.0, help="cosine of two outputs to be reached")
+    training.add_argument("--seed", type=int, default=0, help="seed of labels and weights")
     work = sub.add_argument_group("work")
     work.add_argument("--pairs", nargs="+", metavar="P", help="pairs from 0 to 399, or ranges of them such as 60-79")
     work.add_argument("--family", nargs="+", metavar="NAME", help="only pairs of these families, such as CFI")
     work.add_argument("--quick", action="store_true", help=f"only every tenth pair ({400 // STEP} of 400)")
-    work.add_argument("--jobs", type=int, default=1, help="pairs trained side by side (default: %(default)s)")
-    work.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    work.add_argument("--jobs", type=int, default=1, help="pairs trained side by side")
+    work.add_argument("--device", default="cpu", help="cpu or cuda")
     work.add_argument("--out", type=Path, metavar="DIR", help="folder of the outcomes (default: brec/MODEL-…)")
     console.add_data_root(work)
 

@@ -46,8 +46,8 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
         "  pggnn lab sampling 8 100\n  pggnn lab sampling 1000 --runs 20     # half a minute",
     )  # fmt: skip
     sub.add_argument("n", nargs="+", type=int, help="number of neighbours")
-    sub.add_argument("--runs", type=int, default=100, help="simulations for each n (default: %(default)s)")
-    sub.add_argument("--seed", type=int, default=0, help="seed of the simulations (default: %(default)s)")
+    sub.add_argument("--runs", type=int, default=100, help="simulations for each n")
+    sub.add_argument("--seed", type=int, default=0, help="seed of the simulations")
     sub = command(
         "walks", walks, "Estimate the triangles at a node by random walks, as the proof of Theorem 4 does.",
         "  pggnn lab walks rook 0\n  pggnn lab walks complete:5 0 --samples 1000 100000\n" + GRAPHS,
@@ -58,8 +58,8 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
         "--samples", nargs="+", type=int, default=[10, 100, 1000, 10_000, 100_000], metavar="R",
         help="lengths of the walks (default: 10 to 100,000)",
     )  # fmt: skip
-    sub.add_argument("--walks", type=int, default=100, help="number of walks (default: %(default)s)")
-    sub.add_argument("--seed", type=int, default=0, help="seed of the walks (default: %(default)s)")
+    sub.add_argument("--walks", type=int, default=100, help="number of walks")
+    sub.add_argument("--seed", type=int, default=0, help="seed of the walks")
     counting_cli.add_commands(commands)
 
 

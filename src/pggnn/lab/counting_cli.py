@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
-from pggnn.console import add_command, print_table, say
+from pggnn.console import add_command, add_out, print_table, say
 
 if TYPE_CHECKING:
     from pggnn.lab import sensitivity, transfer
@@ -46,16 +46,10 @@ def add_commands(commands: Any) -> None:
         "graphs. The last column is what averaging answers over all changes gives.",
     )  # fmt: skip
     sub.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folder of a run of pggnn train")
-    sub.add_argument(
-        "--task", choices=("triangles", "cliques"), default="triangles", help="what to count (default: %(default)s)"
-    )
-    sub.add_argument(
-        "--numberings", type=int, default=32, metavar="M", help="random changes of each kind (default: %(default)s)"
-    )
-    sub.add_argument(
-        "--graphs", type=int, default=500, metavar="G", help="most test graphs of a RUN (default: %(default)s)"
-    )
-    sub.add_argument("--seed", type=int, default=0, help="seed of graphs and weights (default: %(default)s)")
+    sub.add_argument("--task", choices=("triangles", "cliques"), default="triangles", help="what to count")
+    sub.add_argument("--numberings", type=int, default=32, metavar="M", help="random changes of each kind")
+    sub.add_argument("--graphs", type=int, default=500, metavar="G", help="most test graphs of a RUN")
+    sub.add_argument("--seed", type=int, default=0, help="seed of graphs and weights")
     _add_work(sub, "runs/sensitivity")
 
 
@@ -136,9 +130,7 @@ def sensitivity_table(found: Sequence["sensitivity.Sensitivity"], numberings: in
 
 def _add_work(sub: argparse.ArgumentParser, out: str) -> None:
     sub.add_argument("--quick", action="store_true", help="smaller networks, fewer graphs and epochs")
-    sub.add_argument(
-        "--out", type=Path, default=Path(out), metavar="DIR", help="folder of the results (default: %(default)s)"
-    )
+    add_out(sub, out)
 
 
 def _keep(found: Sequence[Any], path: Path) -> None:

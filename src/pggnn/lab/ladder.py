@@ -12,6 +12,7 @@ Each rung sees all that the one above it sees.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -39,36 +40,19 @@ def climb(a: Data, b: Data, rung: str) -> Verdict:
     return refine(rung, labels, lambda colours: see(colours.ravel()).reshape(colours.shape))
 
 
-def see_neighbours(adjacency: np.ndarray) -> Step:
-    """The multiset of the neighbours' colours."""
-    u, v = adjacency.nonzero()
-    return lambda colours: _gather(len(adjacency), v, scramble(colours)[u])
-
-
-def see_pairs(adjacency: np.ndarray) -> Step:
-    """The multiset of pairs of neighbours, each with its colours and its bit."""
-    v, (u, w) = _subsets(adjacency, 2)
-    bit = adjacency[u, w]
-    single = see_neighbours(adjacency)
+def see_sets(adjacency: np.ndarray, most: int) -> Step:
+    """The multisets of the neighbours, of their pairs and so on up to ``most``, each set as a coloured graph."""
+    listed = [_subsets(adjacency, size) for size in range(1, most + 1)]
 
     def see(colours: np.ndarray) -> np.ndarray:
-        hashed = scramble(colours)
-        return combine(single(colours), _gather(len(adjacency), v, combine(bit, hashed[u] + hashed[w])))
-
-    return see
-
-
-def see_triples(adjacency: np.ndarray) -> Step:
-    """The multiset of triples of neighbours, each as a coloured graph of three nodes."""
-    v, corners = _subsets(adjacency, 3)
-    bits = {(i, j): adjacency[corners[i], corners[j]] for i in range(3) for j in range(3) if i != j}
-    pairs = see_pairs(adjacency)
-
-    def see(colours: np.ndarray) -> np.ndarray:
-        of = [colours[corner] for corner in corners]
-        sides = {(i, j): combine(of[j], bit) for (i, j), bit in bits.items()}
-        triple = sum(combine(of[i], sides[i, (i + 1) % 3] + sides[i, (i + 2) % 3]) for i in range(3))
-        return combine(pairs(colours), _gather(len(adjacency), v, scramble(np.asarray(triple))))
+        seen = np.zeros((most, len(adjacency)), np.uint64)
+        for multiset, (v, corners) in zip(seen, listed, strict=True):
+            form = np.zeros(len(v), np.uint64)
+            for u in corners:
+                others = [combine(colours[w], adjacency[u, w]) for w in corners if w is not u]
+                form += combine(colours[u], sum(others, np.zeros_like(form)))
+            np.add.at(multiset, v, scramble(form))
+        return combine(*seen)
 
     return see
 
@@ -108,23 +92,17 @@ def _see_forms(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> St
     return see
 
 
-def _subsets(adjacency: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each node with each set of ``size`` of its neighbours: ``[S]`` and ``[size, S]``."""
+def _subsets(adjacency: np.ndarray, size: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Each node with each set of ``size`` of its neighbours: ``[S]``, and ``[S]`` for each place of a set."""
     sets = [(v, *some) for v, row in enumerate(adjacency) for some in combinations(row.nonzero()[0].tolist(), size)]
     listed = np.array(sets, np.int64).reshape(-1, size + 1).T
-    return listed[0], listed[1:]
-
-
-def _gather(nodes: int, at: np.ndarray, hashed: np.ndarray) -> np.ndarray:
-    seen = np.zeros(nodes, np.uint64)
-    np.add.at(seen, at, hashed)
-    return seen
+    return listed[0], [*listed[1:]]
 
 
 LADDER: dict[str, Rung] = {
-    "neighbours": see_neighbours,
-    "pairs": see_pairs,
-    "triples": see_triples,
+    "neighbours": partial(see_sets, most=1),
+    "pairs": partial(see_sets, most=2),
+    "triples": partial(see_sets, most=3),
     "ego net": see_ego_net,
     "rows": see_rows,
 }

@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_embedding_loss
+from torch_geometric.data import Data
 
 from pggnn.console import say
 from pggnn.data.schema import Schema
@@ -57,12 +58,6 @@ class Protocol:
     """Each layer takes the mean over this many random numberings of the neighbours, see :class:`~pggnn.PGConv`."""
     most_steps: int = 2**25
     """Steps of a batch's sequences that a layer may read; there are fewer numberings where more would be needed."""
-
-
-class SavedProtocol(TypedDict):
-    """What a ``protocol.json`` holds at least."""
-
-    model: dict[str, Any]
 
 
 class Part(NamedTuple):
@@ -169,14 +164,14 @@ def set_numberings(network: Network | Committee, numberings: int) -> None:
         cast(SequenceConv, conv).numberings = numberings
 
 
-def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -> PairResult:
-    """Trains a network on one pair and tests it."""
+def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: str = "cpu") -> PairResult:
+    """Trains a network on the two graphs of BREC's pair of this number, and tests it."""
     began, place = time.perf_counter(), torch.device(device)
     generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
     torch.manual_seed(protocol.seed * 400 + pair)
-    first, second = ((data.edge_index, data.num_nodes) for data in (dataset[2 * pair], dataset[2 * pair + 1]))
+    first, second = ((data.edge_index, data.num_nodes) for data in graphs)
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
-    training, checking = (parts(graphs, protocol, generator, place) for graphs in ((first, second), (alike, alike)))
+    training, checking = (parts(two, protocol, generator, place) for two in ((first, second), (alike, alike)))
     steps = max(Reading().steps(part.plan.profile) for part in (*training, *checking))
     network = fresh_network(protocol, steps).to(place)
     allot_workspace(network, place)
@@ -195,7 +190,7 @@ def compare(pair: int, dataset: BREC, protocol: Protocol, device: str = "cpu") -
         history.append(float(torch.stack(losses).sum()) / (2 * protocol.copies))
         scheduler.step(history[-1])
     settle(network, training)
-    family = FAMILIES[int(dataset[2 * pair].family)]
+    family = FAMILIES[int(graphs[0].family)]
     found = distance(network, training), distance(network, checking)
     seconds = round(time.perf_counter() - began, 2)
     return PairResult(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds)
@@ -207,8 +202,7 @@ class Results:
     def __init__(self, folder: Path, protocol: Protocol) -> None:
         fresh_network(protocol)  # refuses what cannot be made before anything is written
         self.protocol, self.known, self.file = protocol, folder / "protocol.json", folder / "pairs.jsonl"
-        known = read_json(self.known, SavedProtocol)
-        if known is not None and _complete(known) != asdict(protocol):
+        if read_json(self.known, Protocol) not in (None, protocol):
             raise ValueError(f"{self.known} is of another run; give --out another folder, or the options that it names")
 
     def read(self) -> dict[int, PairResult]:
@@ -236,39 +230,14 @@ class Results:
             )
 
 
-def _complete(known: SavedProtocol) -> dict[str, Any]:
-    """A protocol as it was written, with the options that have come since at their defaults."""
-    return asdict(Protocol()) | known | {"model": asdict(ModelConfig()) | known["model"]}
-
-
 def _line(outcome: PairResult) -> str:
     return json.dumps(asdict(outcome)) + "\n"
 
 
 def _outcomes(pairs: list[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> Iterator[PairResult]:
-    if jobs == 1 or len(pairs) < 2:
-        dataset = BREC(root)
-        yield from (compare(pair, dataset, protocol, device) for pair in pairs)
-        return
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
+    from joblib import Parallel, delayed, parallel_config
 
-    with ProcessPoolExecutor(min(jobs, len(pairs)), get_context("spawn"), _begin, (root,)) as pool:
-        waiting = [pool.submit(_compare_here, pair, protocol, device) for pair in pairs]
-        try:
-            yield from (done.result() for done in as_completed(waiting))
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-_HERE: dict[str, BREC] = {}
-"""The data set of a process of its own."""
-
-
-def _begin(root: Path | None) -> None:
-    torch.set_num_threads(1)
-    _HERE["brec"] = BREC(root)
-
-
-def _compare_here(pair: int, protocol: Protocol, device: str) -> PairResult:
-    return compare(pair, _HERE["brec"], protocol, device)
+    dataset = BREC(root)
+    work = (delayed(compare)(pair, (dataset[2 * pair], dataset[2 * pair + 1]), protocol, device) for pair in pairs)
+    with parallel_config("loky", inner_max_num_threads=1):
+        yield from Parallel(min(jobs, len(pairs) or 1), return_as="generator_unordered")(work)

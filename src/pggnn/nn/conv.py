@@ -115,7 +115,7 @@ class SequenceConv(MessagePassing):
         out = group_recurrence(
             gates, self.rnn.recurrent_weights, plan, rows=rows, root=root, reading=self.reading,
             cell=self.cell, workspace=self.workspace, backend=self.backend,
-            structure=self._structure_rows(),
+            structure=self._structure_rows(), center=self._center_rows(center_x),
         )  # fmt: skip
         if self.numberings > 1:
             out = out.view(self.numberings, nodes, out.size(1)).mean(0)
@@ -124,6 +124,13 @@ class SequenceConv(MessagePassing):
         if self.lin_root is not None and center_x is not None:
             out = out + self.lin_root(center_x)
         return out
+
+    def _center_rows(self, center_x: Tensor | None) -> Tensor | None:
+        """What each centre adds to the gates of its neighbours, where the cell is linear."""
+        if self.lin_center is None or center_x is None:
+            return None
+        rows: Tensor = self.lin_center(center_x)
+        return rows.repeat(self.numberings, 1)
 
     def _structure_rows(self) -> Tensor | None:
         """What each structural bit adds to the gates; where the cell is linear, to its input b alone."""
@@ -136,19 +143,14 @@ class SequenceConv(MessagePassing):
         self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor
     ) -> tuple[Tensor, Tensor, int]:
         """The rows the RNN reads, the row of each slot, and the first centre's row: one row per node or, where edge
-        features or the centre enter the gates of a neighbour, one per edge followed by one per centre."""
+        features enter the gates of a neighbour, one per edge followed by one per centre."""
         gates: Tensor = self.rnn(neighbor_x)
         needs_root = self.reading.reads_root and center_x is not None
         centers = self.rnn(center_x) if needs_root and center_x is not neighbor_x else gates
         if needs_root and self.numberings > 1:
             centers = centers.repeat(self.numberings, 1)
-        added = []
         if self.lin_edge is not None and edge_attr is not None:
-            added.append(self.lin_edge(edge_attr).index_select(0, plan.edge))
-        if self.lin_center is not None and center_x is not None:
-            added.append(self.lin_center(center_x).repeat(self.numberings, 1).index_select(0, plan.center))
-        if added:
-            edges = sum(added, start=gates.index_select(0, plan.neighbor))
+            edges = gates.index_select(0, plan.neighbor) + self.lin_edge(edge_attr).index_select(0, plan.edge)
             rows = torch.arange(plan.num_edges, device=edges.device)
             return (torch.cat([edges, centers]), rows, plan.num_edges) if needs_root else (edges, rows, 0)
         if centers is not gates:

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from torch import Tensor
 
-from pggnn.cells import is_integer
+from pggnn.cells import CELLS, is_integer
 from pggnn.ops import reference
 from pggnn.ops.operator import differentiable
 from pggnn.ops.structure import step_codes
@@ -37,6 +37,7 @@ def group_recurrence(
     backend: str = "auto",
     structure: Tensor | None = None,
     adjacency: Plan | None = None,
+    center: Tensor | None = None,
 ) -> Tensor:
     r"""The sum over each node's sequences of the RNN's last hidden state.
 
@@ -58,6 +59,8 @@ def group_recurrence(
         structure: ``[w, gates · H]`` rows for w structural bits, see :mod:`pggnn.ops.structure`: row ``lag − 1`` is
             added to the gates of each step whose neighbour is adjacent to the one read ``lag`` steps earlier.
         adjacency: The plan that says who is adjacent; by default ``plan``, whose readers must then be the nodes.
+        center: ``[N, gates · H]`` what each node adds to the gates of its neighbours, but not to its own: for cells
+            h ← a ⊙ h + b alone.
 
     Returns:
         ``[N, H]``, without :meth:`Reading.scale`, in the dtype of ``gates``.
@@ -67,7 +70,9 @@ def group_recurrence(
         workspace = DEFAULT_WORKSPACE.get(gates.device.type, DEFAULT_WORKSPACE["cpu"])
     rows = plan.neighbor if rows is None else rows
     if backend == "reference":
-        return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell, structure, adjacency)
+        return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell, structure, adjacency, center)
+    if CELLS[cell].affine is not None:
+        weights = [*weights, gates.new_empty(0, gates.size(1)) if center is None else center]
     codes = None
     if structure is not None:
         weights, codes = [*weights, structure], step_codes(plan, reading, structure.size(0), adjacency)

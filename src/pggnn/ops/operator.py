@@ -11,8 +11,10 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pggnn.cells import CELLS
-from pggnn.ops import linear, plain
+from pggnn.ops import plain
 from pggnn.ops.graph import Graph
+from pggnn.ops.linear import arcs
+from pggnn.ops.linear.operation import LinearOperation, has_kernel
 from pggnn.ops.packed.operation import Packed, state_dtype
 from pggnn.ops.packed.unroll import UNROLLED
 from pggnn.orderings import Reading
@@ -41,31 +43,34 @@ def differentiable(
     graph = Graph(plan.start, plan.degree, plan.order, plan.profile, rows, root, codes)
     is_affine = CELLS[cell].affine is not None
     if cell not in UNROLLED and not is_affine:
-        return _untraced(gates, weights, graph, reading, cell)
+        return _untraced(plain.recurrence, gates, weights, graph, reading, cell)
     if torch.compiler.is_compiling() or type(gates) not in (Tensor, torch.nn.Parameter):
         out: Tensor = _forward(
             gates, weights, *graph[:-1], reading.spec, cell, workspace, fused, keep, codes
         )[0]  # fmt: skip
         return out
-    if is_affine:
+    recurrence = arcs.recurrence if is_affine else plain.recurrence
+    if is_affine and not has_kernel(gates, weights, graph):
         with without_autocast(gates):
-            return linear.recurrence(gates, weights, graph, reading, cell, plan)
+            return arcs.recurrence(gates, weights, graph, reading, cell, plan)
     if torch._C._are_functorch_transforms_active() or has_tangents((gates, *weights)):
-        return _untraced(gates, weights, graph, reading, cell)
+        return _untraced(recurrence, gates, weights, graph, reading, cell)
     with torch.cuda.device_of(gates):  # kernels of Triton run on the current device, wherever their tensors lie
         operation = _operation(gates, weights, graph, reading, cell, workspace, fused, plan)
         if keep:
-            again = partial(plain.recurrence, graph=graph, reading=reading, cell=cell)
+            again = partial(recurrence, graph=graph, reading=reading, cell=cell)
             return cast(Tensor, _Eager.apply(operation, again, gates, *weights))
         with without_autocast(gates):
             return operation.forward(keep=False)[0].to(gates.dtype)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
-def _untraced(gates: Tensor, weights: list[Tensor], graph: Graph, reading: Reading, cell: str) -> Tensor:
+def _untraced(
+    recurrence: Callable[..., Tensor], gates: Tensor, weights: list[Tensor], graph: Graph, reading: Reading, cell: str
+) -> Tensor:
     """In plain PyTorch, whose loops over steps a compiler is not to unroll."""
     with without_autocast(gates):
-        return plain.recurrence(gates, weights, graph, reading, cell)
+        return recurrence(gates, weights, graph, reading, cell)
 
 
 def _operation(
@@ -74,7 +79,7 @@ def _operation(
 ) -> Operation:  # fmt: skip
     reading.check(graph.profile)
     if CELLS[cell].affine is not None:
-        return linear.LinearOperation(gates, weights, graph, reading, cell)
+        return LinearOperation(gates, weights, graph, reading, cell, plan)
     if not fused:
         return Packed(gates, weights, graph, reading, cell, workspace, plan)
     from pggnn.ops.fused.operation import Fused
@@ -266,7 +271,8 @@ def _setup_second(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> No
 def _second_gradient(ctx: Any, directions: list[Tensor | None]) -> tuple[Any, ...]:
     start, degree, order, profile, rows, codes, *saved = ctx.saved_tensors
     graph = Graph(start, degree, order, profile, rows, ctx.root, codes)
-    again = partial(plain.recurrence, graph=graph, reading=ctx.reading, cell=ctx.cell)
+    recurrence = plain.recurrence if CELLS[ctx.cell].affine is None else arcs.recurrence
+    again = partial(recurrence, graph=graph, reading=ctx.reading, cell=ctx.cell)
     d_d_out, d_gates, *d_weights = _second(again, saved, directions)
     return d_d_out, None, d_gates, d_weights, *([None] * 11)
 

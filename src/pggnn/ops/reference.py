@@ -60,7 +60,7 @@ def structure_pairs(reading: Reading, sequence: list[int], width: int) -> list[l
 
 def group_recurrence(
     gates: Tensor, weights: list[Tensor], plan: Plan, rows: Tensor, root: int, reading: Reading, cell: str,
-    structure: Tensor | None = None, adjacency: Plan | None = None,
+    structure: Tensor | None = None, adjacency: Plan | None = None, center: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """See :func:`pggnn.ops.group_recurrence`."""
     reading.check(plan.profile)
@@ -71,6 +71,8 @@ def group_recurrence(
         hidden = gates.new_zeros(weights[0].size(1))
         for sequence in sequences(reading, n):
             steps = [gates[root + v if slot == ROOT else int(rows[start + slot])] for slot in sequence]
+            if center is not None:
+                steps = [x if slot == ROOT else x + center[v] for x, slot in zip(steps, sequence, strict=True)]
             if structure is not None:
                 around = plan.neighbor[start : start + n].tolist()
                 for t, pairs in enumerate(structure_pairs(reading, sequence, structure.size(0))):

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pggnn.data.catalogue import lookup
 from pggnn.files import read_json
 
 RESULTS = {"table2": "Table 2", "cliques": "the text beside Table 2", "table3": "Table 3", "table4": "Table 4"}
@@ -31,21 +30,6 @@ def load() -> dict[str, Any]:
     """All of ``expected.json``."""
     found: dict[str, Any] = read_json(Path(__file__).parent / "expected.json")
     return found
-
-
-def published(table: str, model: str, data: str) -> Figure | None:
-    """The paper's figure, or None where it has none.
-
-    Args:
-        table: ``"table2"``, ``"table3"`` or ``"table4"``; where ``data`` names what is counted, that decides.
-        model: As the table names it, for instance ``"PG-GNN"`` or ``"GIN"``.
-        data: A name that :func:`pggnn.data.catalogue.lookup` knows; counting may name what is counted, as in
-            ``"regular 4-cliques"``.
-    """
-    name, _, counted = data.partition(" ")
-    section = load()[{"triangles": "table2", "4-cliques": "cliques"}.get(counted, table)]
-    cell = section.get(model, {}).get(lookup(name)[0])
-    return None if cell is None else Figure(**cell)
 
 
 def results(data: str, counted: str = "triangles") -> tuple[str, dict[str, Figure]]:

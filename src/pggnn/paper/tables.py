@@ -61,6 +61,7 @@ TU_GIN = ("--model.name", "gin", "--optim.lr", "0.01", "--model.hidden", "32", "
 SINGLE, GROUP = ("--model.orderings", "single"), ("--model.orderings", "group")
 NESTED, BONDS = ("--protocol.kind", "nested", "--protocol.seeds", "[0]"), ("--model.edge_features", "true")
 AUTHORS_SEEDS = ("--protocol.seeds", "[2, 7, 10]")
+LINEAR, BOTH_ENDS = ("--model.cell", "linear"), ("--model.name", "both-ends")
 SHUFFLED = ("--optim.sampling", "shuffle")
 """Each graph once in an epoch."""
 RENUMBERED = ("--model.numbering", "random")
@@ -86,6 +87,14 @@ RENUMBERED_NOTE = (
 STRUCTURE_NOTE = (
     "Structure: two bits say which of the last two neighbours are adjacent to this one, as LRP has for its three; "
     "also beyond the paper."
+)
+LINEAR_NOTE = (
+    "Linear: the cell h ← a ⊙ h + b (`--model.cell linear`), with which the whole group takes linear time; the paper "
+    "has no figures for it."
+)
+BOTH_ENDS_NOTE = (
+    "Both ends: the sum of ReLU(W x_u + V x_v) over the neighbours, trained as PG-GNN is. A control: with rows of the "
+    "adjacency matrix such a message counts common neighbours without any ordering; the paper has no figures for it."
 )
 FOLD_NOTE = "On COLLAB the whole group takes about 160 times the work of one ordering, so it is run on one fold."
 K_NOTE = "K = 4, 16: this many orderings of the group."
@@ -130,6 +139,9 @@ TABLES: dict[str, Table] = {
             "PG-GNN (single)": Row(SINGLE),
             "PG-GNN (best)": Row(config=BEST, quick=False, note=COUNTING_BEST_NOTE),
             "PG-GNN (group, structure)": Row((*GROUP, *STRUCTURE), None, quick=False, note=STRUCTURE_NOTE),
+            "PG-GNN (linear, group)": Row((*GROUP, *LINEAR), None, note=LINEAR_NOTE),
+            "PG-GNN (linear, single)": Row((*SINGLE, *LINEAR), None, note=LINEAR_NOTE),
+            "both ends": Row(BOTH_ENDS, None, note=BOTH_ENDS_NOTE),
             "GIN": Row(("--model.name", "gin", *COUNTING_RIVAL), "GIN"),
             "GIN (best)": Row(GIN, "GIN", ("ER triangles", "ER 4-cliques"), BEST, quick=False, note=GIN_BEST_NOTE),
             "GCN": Row(COUNTING_GCN, "GCN"),

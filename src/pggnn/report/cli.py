@@ -12,8 +12,8 @@ def report(args: argparse.Namespace) -> None:
     """Writes a page about runs."""
     with loading():
         from pggnn.report.page import write
-        from pggnn.report.runs import find_runs
         from pggnn.report.table import write_table
+        from pggnn.train.runs.stored import find_runs
 
     out = args.out or (args.run[0] if len(args.run) == 1 else Path()) / "report.html"
     found = [find_runs(folder) for folder in args.run]
@@ -27,8 +27,8 @@ def report(args: argparse.Namespace) -> None:
 def pack(args: argparse.Namespace) -> None:
     """Packs runs into three files."""
     from pggnn.report.pack import pack as write
-    from pggnn.report.runs import Run
     from pggnn.train.packed import ANSWERS, CURVES, RUNS
+    from pggnn.train.runs.stored import Run
 
     packed, lacks = write(args.source, args.out, args.unfinished, args.predictions)
     for sentence in lacks:

@@ -1,27 +1,26 @@
 """Runs beside each other and beside the paper's figures."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pggnn.data.catalogue import CATALOGUE
 from pggnn.paper.expected import RESULTS, per_seed, results
 from pggnn.report.charts import draw_figures
-from pggnn.report.runs import Run, as_seconds
 from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
+from pggnn.train.runs.stored import Run
 
 
-def compare(runs: list[Run], kinds: list[str]) -> list[dict[str, Any]]:
+def compare(runs: Iterable[tuple[Run, str]]) -> list[dict[str, Any]]:
     """Runs on the same data beside each other and beside the paper's figures, for the page.
 
     Args:
-        runs: The runs.
-        kinds: The protocol of each, with ``"auto"`` resolved where that is known.
+        runs: Each with its protocol, with ``"auto"`` resolved where that is known.
     """
-    groups: dict[tuple[str, str, str], list[int]] = {}
-    for place, run in enumerate(runs):
-        counted = str(run.config.data.options.get("task", "triangles"))
-        groups.setdefault((run.data, counted, run.metric), []).append(place)
-    return [_comparison(*key, [(runs[i], kinds[i]) for i in places]) for key, places in groups.items()]
+    groups: dict[tuple[str, str, str], list[tuple[Run, str]]] = {}
+    for run, kind in runs:
+        groups.setdefault((run.data, run.counted, run.metric), []).append((run, kind))
+    return [_comparison(ours[0][0], ours) for ours in groups.values()]
 
 
 def count_digits(table: str, metric: str) -> int:
@@ -35,11 +34,11 @@ def signed(difference: float, digits: int) -> str:
     return f"{rounded:{'+' if rounded else ''}z.{digits}f}"
 
 
-def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]]) -> dict[str, Any]:
-    table, theirs = results(data, counted)
-    digits = count_digits(table, metric)
+def _comparison(first: Run, ours: list[tuple[Run, str]]) -> dict[str, Any]:
+    table, theirs = results(first.data, first.counted)
+    digits = count_digits(table, first.metric)
     rows: list[dict[str, Any]] = [
-        {"name": model, "figure": figure(paper.mean, paper.std, digits), "seconds": as_seconds(paper.seconds)}
+        {"name": model, "figure": figure(paper.mean, paper.std, digits), "seconds": paper.seconds}
         for model, paper in theirs.items()
     ]
     drawn = [(model, paper.mean, paper.std, False) for model, paper in theirs.items()]
@@ -48,25 +47,23 @@ def _comparison(data: str, counted: str, metric: str, ours: list[tuple[Run, str]
         if run.figures is None:
             continue
         mean, std = run.figures.mean * run.scale, run.figures.std * run.scale
-        row = {"name": run.name, "model": run.model, "figure": run.figures.figure(run.scale, digits), "ours": True,
-               "seconds": as_seconds(run.seconds), "orderings": run.orderings, "complete": run.complete}  # fmt: skip
+        row = {"run": run, "name": run.name, "figure": run.figures.figure(run.scale, digits), "seconds": run.seconds}
         if run.model in theirs:
             row["difference"] = signed(mean - theirs[run.model].mean, digits).replace("-", "−")
         rows.append(row)
         drawn.append((run.name, mean, std, True))
         notes += _caveats(run, kind, table)
-    unit = ours[0][0].unit
     return {
-        "name": Path(data).name,
-        "known": data in CATALOGUE,
+        "name": Path(first.data).name,
+        "known": first.data in CATALOGUE,
         "table": RESULTS.get(table, ""),
         "rows": rows,
         "notes": list(dict.fromkeys(notes)),
-        "authors": _describe_seeds(table, data, digits),
-        "unit": unit,
+        "authors": _describe_seeds(table, first.data, digits),
+        "unit": first.unit,
         "timed": any(figure.seconds for figure in theirs.values()),
-        "better": "lower is better" if ours[0][0].lower_is_better else "higher is better",
-        "chart": draw_figures(drawn, unit) if len(drawn) > 1 else "",
+        "better": "lower is better" if first.lower_is_better else "higher is better",
+        "chart": draw_figures(drawn, first.unit) if len(drawn) > 1 else "",
     }
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from pggnn.report.charts import LARGE, MOST_EPOCHS, PALETTE, Series, draw_curves
 from pggnn.report.figures import BLUE, INK, RED
-from pggnn.report.runs import Run
 from pggnn.train.engine.log import Record
+from pggnn.train.runs.stored import Run
 
 SEVERAL = " Thin: each training; thick: their mean."
 

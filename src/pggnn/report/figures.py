@@ -1,6 +1,6 @@
 """Figures, drawn with matplotlib to SVG, PNG or PDF by the file's suffix."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import ceil, cos, pi, sin
 from pathlib import Path
@@ -64,7 +64,7 @@ def draw_group(n: int, path: str | Path) -> Path:
 
 
 def draw_counts(
-    truth: Sequence[float], predictions: dict[str, tuple[Sequence[float], float]], path: str | Path
+    truth: Sequence[float], predictions: Mapping[str, tuple[Sequence[float], float]], path: str | Path
 ) -> Path:
     """Predicted against true counts, a panel for each model, given its predictions and its mean absolute error."""
     import numpy as np

@@ -9,9 +9,9 @@ from pathlib import Path
 from pggnn.data.catalogue import lookup
 from pggnn.paper.expected import Figure, results
 from pggnn.paper.tables import TABLES, runs
-from pggnn.report.runs import Run
 from pggnn.train.config import Config, difference
 from pggnn.train.runs.folder import CIRCUMSTANCES
+from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import RunKey, slug
 
 
@@ -20,17 +20,13 @@ class Column:
     """Runs on the same data."""
 
     label: str
-    data: str
-    counted: str
-    metric: str
-    unit: str
-    scale: float
-    lower_is_better: bool
+    run: Run
+    """One of them: all have its metric."""
 
     @cached_property
     def published(self) -> tuple[str, dict[str, Figure]]:
         """Where the paper has figures on this data, and those of each model."""
-        return results(self.data, self.counted)
+        return results(self.run.data, self.run.counted)
 
 
 @dataclass(frozen=True)
@@ -125,10 +121,9 @@ def _place(parts: tuple[str, ...], table: str) -> tuple[str, tuple[str, ...]]:
 
 def _column(run: Run, table: str) -> Column:
     options = run.config.data.options
-    counted = str(options.get("task", "triangles"))
     label = f"{Path(run.data).name} {options['task']}" if "task" in options else Path(run.data).name
     for known in TABLES[table].columns if table else []:
         data, _, what = known.partition(" ")
-        if lookup(data)[0] == run.data and (what or "triangles").removeprefix("4-") == counted:
+        if lookup(data)[0] == run.data and (what or "triangles").removeprefix("4-") == run.counted:
             label = known
-    return Column(label, run.data, counted, run.metric, run.unit, run.scale, run.lower_is_better)
+    return Column(label, run)

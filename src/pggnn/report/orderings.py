@@ -5,10 +5,9 @@ from typing import Any
 from pggnn.report.charts import draw_costs
 from pggnn.report.comparison import count_digits
 from pggnn.report.grid import Column, Grid
-from pggnn.report.protocols import describe_spread
-from pggnn.report.runs import Run, as_seconds
 from pggnn.train.config import difference
 from pggnn.train.runs.folder import MAY_CHANGE
+from pggnn.train.runs.stored import Run
 
 NAMES = {"group": "whole group", "single": "single ordering", "random": "a random one"}
 ORDER = {"group": 0, "single": 2, "random": 3}
@@ -37,7 +36,7 @@ def compare_orderings(grid: Grid) -> list[dict[str, Any]]:
 
 def _comparison(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
     runs = sorted(runs, key=lambda one: (ORDER.get(one[1].orderings, 1), -_many(one[1])))
-    digits, scale = count_digits(column.published[0], column.metric), column.scale
+    digits, scale = count_digits(column.published[0], column.run.metric), column.run.scale
     apart = len({run.hardware for _, run in runs}) > 1
     rows, points = [], []
     single = next((run for _, run in runs if run.orderings == "single"), None)
@@ -47,17 +46,16 @@ def _comparison(column: Column, runs: list[tuple[str, Run]]) -> dict[str, Any]:
         name = NAMES.get(run.orderings, f"{run.orderings} of the group")
         rows.append({
             "row": row, "orderings": name, "figure": figures.figure(scale, digits),
-            "seconds": as_seconds(seconds), "run": run,
-            "over": describe_spread(run),
+            "run": run,
             "ratio": f"{seconds / single.seconds:.2g} ×" if single and single.seconds and not apart else "—",
         })  # fmt: skip
         points.append((name, seconds, figures.mean * scale, figures.std * scale))
     return {
         "heading": column.label + (", nested" if runs[0][1].config.protocol.kind == "nested" else ""),
-        "unit": column.unit, "rows": rows, "chart": "" if apart else draw_costs(points, column.unit),
+        "unit": column.run.unit, "rows": rows, "chart": "" if apart else draw_costs(points, column.run.unit),
         "summary": _summarise(column, {run.orderings: run for _, run in runs}, digits, apart), "apart": apart,
         "machines": " and ".join(dict.fromkeys(f"{run.hardware} ({row})" for row, run in runs)),
-        "better": "Lower is better" if column.lower_is_better else "Higher is better",
+        "better": "Lower is better" if column.run.lower_is_better else "Higher is better",
     }  # fmt: skip
 
 
@@ -76,8 +74,8 @@ def _summarise(column: Column, runs: dict[str, Run], digits: int, apart: bool) -
         return ""
     (group, times), (single, time) = ((runs[one].figures, runs[one].seconds) for one in ("group", "single"))
     assert group and single and times and time
-    gain = (single.mean - group.mean if column.lower_is_better else group.mean - single.mean) * column.scale
-    within = min(len(group.each), len(single.each)) > 1 and abs(gain) <= (group.std + single.std) * column.scale
+    gain = (single.mean - group.mean if column.run.lower_is_better else group.mean - single.mean) * column.run.scale
+    within = min(len(group.each), len(single.each)) > 1 and abs(gain) <= (group.std + single.std) * column.run.scale
     how = f"{'better' if gain > 0 else 'worse'} by {abs(gain):.{digits}f} than" if round(gain, digits) else "as good as"
     ratio = f"{times / time:.2g}"
     took = "" if apart else f"; an epoch takes {'' if ratio == '1' else f'{ratio} times '}as long"

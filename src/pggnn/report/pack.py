@@ -6,11 +6,11 @@ from typing import Any
 
 from pggnn.data.catalogue import CATALOGUE
 from pggnn.report import predictions
-from pggnn.report.runs import Run, find_runs
 from pggnn.train import packed
 from pggnn.train.config import FILE, plain
 from pggnn.train.packed import PackedRun
 from pggnn.train.runs.folder import ENVIRONMENT, SCHEMA
+from pggnn.train.runs.stored import Run, find_runs
 
 
 def pack(source: Path, out: Path, unfinished: bool = False, compute: bool = True) -> tuple[list[Path], list[str]]:

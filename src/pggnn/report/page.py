@@ -15,7 +15,8 @@ from pggnn.report.comparison import compare
 from pggnn.report.curves import draw_learning
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_protocol, describe_spread, guess_kind
-from pggnn.report.runs import Run, as_seconds, as_text, read_runs
+from pggnn.train.runs.protocol import RunSummary
+from pggnn.train.runs.stored import Run, as_seconds, as_text, read_runs
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -37,10 +38,10 @@ def write(folders: Sequence[str | Path], out: Path, compute: bool = True) -> lis
     runs = read_runs(folders)
     found = [predictions.find(run, compute) for run in runs]
     sections = [_section(run, answers, reason) for run, (answers, reason) in zip(runs, found, strict=True)]
-    comparisons = compare(runs, [section["kind"] for section in sections])
+    comparisons = compare((section["run"], section["kind"]) for section in sections)
     title = " · ".join(run.name for run in runs)
     render("page.html", out, title=title, sections=sections, comparisons=comparisons)
-    return [f"{section['name']}: {sentence}" for section in sections for sentence in section["missing"]]
+    return [f"{section['run'].name}: {sentence}" for section in sections for sentence in section["missing"]]
 
 
 def render(template: str, out: Path, **values: Any) -> None:
@@ -50,7 +51,7 @@ def render(template: str, out: Path, **values: Any) -> None:
     jinja = Environment(
         loader=PackageLoader("pggnn.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    jinja.filters["code"] = _code
+    jinja.filters |= {"code": _code, "seconds": as_seconds, "spread": describe_spread, "epochs": _list_epochs}
     style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
     text = jinja.get_template(template).render(version=pggnn.__version__, style=style, **values)
     write_text(out, number_charts(text))
@@ -70,7 +71,6 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
     if reason and answers is None:
         reason = f"Answers for the test graphs are missing: {reason}"
     return {
-        "name": run.name,
         "run": run,
         "data": Path(run.data).name,
         "kind": kind,
@@ -78,9 +78,6 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
         "spread": _number(figures.std, run) if figures and len(figures.each) > 1 else None,
         "unit": " %" if run.scale == 100 else "",
         "each": [_number(value, run) for value in figures.each] if figures and len(figures.each) > 1 else [],
-        "epochs": list_epochs(figures.epochs) if figures else "—",
-        "seconds": as_seconds(run.seconds),
-        "over": describe_spread(run),
         "protocol": describe_protocol(config, kind),
         "missing": run.lacks + ([f"{reason.rstrip('.')}."] if reason else []),
         "curves": draw_learning(run),
@@ -158,8 +155,9 @@ def _number(value: float, run: Run) -> str:
     return f"{value * run.scale:.{1 if run.scale == 100 else 3}f}"
 
 
-def list_epochs(epochs: list[int]) -> str:
-    """Epochs in few words."""
+def _list_epochs(figures: RunSummary | None) -> str:
+    """The chosen epochs in few words."""
+    epochs = figures.epochs if figures else ["—"]
     if len(set(epochs)) == 1:
         return str(epochs[0])
     return ", ".join(map(str, epochs)) if len(epochs) <= 3 else f"{min(epochs)} to {max(epochs)}"

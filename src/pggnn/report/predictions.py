@@ -13,10 +13,9 @@ from pggnn.console import NO_MEMORY, is_gpu_full
 from pggnn.data.formats.archives import read_npz
 from pggnn.data.schema import Schema
 from pggnn.files import replacing
-from pggnn.report.runs import Run
 from pggnn.train import packed
 from pggnn.train.packed import shortened
-from pggnn.train.runs.protocol import Trial
+from pggnn.train.runs.stored import Run
 
 FILE = "predictions.npz"
 BITS = 12
@@ -101,7 +100,7 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
     """
     path, kept_none = run.folder / FILE, packed.holds(run.folder)
     reason = "none were packed" if kept_none else "they were not computed"
-    expected, trainings = tuple(_epoch(run, trial) for trial in run.logs), _names(run)
+    expected, trainings = _epochs(run), _names(run)
     if path.exists() or packed.read_answers(run.folder) is not None:
         try:
             kept = Predictions.load(path)
@@ -128,14 +127,8 @@ def find(run: Run, compute: bool = True) -> tuple[Predictions | None, str]:
     return found, ""
 
 
-def _which(run: Run) -> str:
-    """The checkpoint that the run's figure belongs to; the paper's cross-validation comes nearest to its best ones."""
-    return "best" if run.config.protocol.kind == "folds" else run.config.protocol.report
-
-
-def _epoch(run: Run, trial: Trial) -> int:
-    key = {"last": "epoch", "best": "best_epoch"}[_which(run)]
-    return int(run.results[trial][key]) if trial in run.results else 0
+def _epochs(run: Run) -> tuple[int, ...]:
+    return tuple(found[0] if trial in run.results and (found := run.tested(trial)) else 0 for trial in run.logs)
 
 
 def _names(run: Run) -> tuple[str, ...]:
@@ -150,7 +143,7 @@ def _answer(run: Run) -> Predictions:
     from pggnn.train.runs.folder import check_same
     from pggnn.train.runs.predict import Trained, collater_for
 
-    trained = Trained.load(run.folder, _which(run))
+    trained = Trained.load(run.folder, run.which)
     graphs = Graphs.of(trained.read(run.config.data.name))
     check_same(trained.config, graphs)
     collater, task = collater_for(graphs), trained.task
@@ -158,7 +151,7 @@ def _answer(run: Run) -> Predictions:
     pairs = [trained.answers(collater, test, [trial]) for trial, test in tests.items()]
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
-    epochs, names = tuple(_epoch(run, trial) for trial in run.logs), _names(run)
+    epochs, names = _epochs(run), _names(run)
     if task.kind == "regression":
         return Predictions(kind, epochs, shortened(outputs, BITS), targets.astype(np.float32), len(targets), names)
     total, known = len(targets), np.isfinite(outputs).all(1)  # NaN would be the first class, or a no

@@ -1,9 +1,9 @@
 """How a run's figure came about, in words."""
 
 from pggnn.data.catalogue import CATALOGUE
-from pggnn.report.runs import Run
 from pggnn.train.config import Config
 from pggnn.train.runs.protocol import CROSS_VALIDATION
+from pggnn.train.runs.stored import Run
 
 
 def describe_protocol(config: Config, kind: str) -> str:

@@ -12,11 +12,11 @@ from pggnn.report.comparison import count_digits, signed
 from pggnn.report.curves import draw_rivals
 from pggnn.report.grid import Column, Grid, arrange
 from pggnn.report.orderings import compare_orderings
-from pggnn.report.page import list_epochs, render, show_answers
+from pggnn.report.page import render, show_answers
 from pggnn.report.predictions import Predictions
 from pggnn.report.protocols import describe_epoch, describe_protocol, describe_spread, guess_kind
-from pggnn.report.runs import Run, as_seconds
 from pggnn.train.runs.protocol import CROSS_VALIDATION, figure
+from pggnn.train.runs.stored import Run
 
 WIDE_CLASSES = 4
 """Classes from which on a confusion matrix takes the whole width."""
@@ -39,20 +39,19 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
     cut = [run for *_, run in grid.runs if not run.complete]
     rows = [{"name": row, "cells": [_cell(grid, row, one) for one in grid.columns]} for row in grid.rows]
     notes = TABLES[grid.name].notes_on(grid.rows) if grid.name else []
-    details = [_detail(row, label, run) for row, label, run in grid.runs]
-    over = {one["over"] for one in details}
+    over = {describe_spread(run) for *_, run in grid.runs}
     render(
         "table.html", out,
         title=TABLES[grid.name].title if grid.name else " and ".join(dict.fromkeys(c.label for c in grid.columns)),
         spread=any(run.figures and len(run.figures.each) > 1 for *_, run in grid.runs),
         unfinished=f"{len(cut)} of {len(grid.runs)} runs have not ended: their figures are those so far." * bool(cut),
-        columns=[{"label": one.label, "unit": one.unit} for one in grid.columns], better=_better(grid),
+        columns=grid.columns, better=_better(grid),
         compared=any(one.published[1] for one in grid.columns), rows=rows, published=_published(grid), notes=notes,
         warnings=describe_departures(grid),
         ordering_costs=compare_orderings(grid), curves=[one for one in curves if one[-1]], answers=answers,
         drawn=any(one["form"] == "" for one in answers), protocols=_protocols(grid, known),
         command=f"pggnn reproduce {grid.name}" if grid.name else "",
-        details=details, over=over.pop() if len(over) == 1 else "",
+        details=[_detail(*one) for one in grid.runs], over=over.pop() if len(over) == 1 else "",
         machines=list(dict.fromkeys(run.hardware for *_, run in grid.runs)),
     )  # fmt: skip
     lacks = [f"{row}, {label}: {text}" for row, label, run in grid.runs for text in run.lacks]
@@ -64,7 +63,7 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
 
 
 def _better(grid: Grid) -> str:
-    named = {one.label: "lower is better" if one.lower_is_better else "higher is better" for one in grid.columns}
+    named = {one.label: "lower is better" if one.run.lower_is_better else "higher is better" for one in grid.columns}
     if len(set(named.values())) == 1:
         return f"{next(iter(named.values())).capitalize()}."
     return "; ".join(f"{label}: {how}" for label, how in named.items()) + "."
@@ -74,23 +73,23 @@ def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
     """A run's figure beside the paper's."""
     run = grid.rows[row].get(column.label)
     table, theirs = column.published
-    digits, paper = count_digits(table, column.metric), theirs.get(grid.model(row) or "")
+    digits, paper = count_digits(table, column.run.metric), theirs.get(grid.model(row) or "")
     shown: dict[str, Any] = {"state": "", "paper": figure(paper.mean, paper.std, digits) if paper else ""}
     if run is None or run.figures is None:
         return shown | {"state": "not run" if run is None else "no figure yet"}
     ours = run.figures
-    mean = ours.mean * column.scale
+    mean = ours.mean * column.run.scale
     shown["figure"] = f"{mean:.{digits}f}"
-    shown["spread"] = f"{ours.std * column.scale:.{digits}f}" if len(ours.each) > 1 else ""
+    shown["spread"] = f"{ours.std * column.run.scale:.{digits}f}" if len(ours.each) > 1 else ""
     if run.config.protocol.kind in CROSS_VALIDATION:
         nested = grid.rows.get(nested_row(row), {}).get(column.label)
-        beside = f" · nested {nested.figures.figure(column.scale, digits)}" if nested and nested.figures else ""
+        beside = f" · nested {nested.figures.figure(column.run.scale, digits)}" if nested and nested.figures else ""
         shown["rule"] = f"epoch: {describe_epoch(run.config)}{beside}"
     if paper:
         difference = mean - paper.mean
-        within = abs(difference) <= ours.std * column.scale + (paper.std or 0)
+        within = abs(difference) <= ours.std * column.run.scale + (paper.std or 0)
         shown["difference"] = signed(difference, digits).replace("-", "−")
-        shown["tone"] = "" if within else "better" if (difference < 0) == column.lower_is_better else "worse"
+        shown["tone"] = "" if within else "better" if (difference < 0) == column.run.lower_is_better else "worse"
     return shown if run.complete else shown | {"state": "so far", "tone": "unfinished"}
 
 
@@ -104,7 +103,7 @@ def _published(grid: Grid) -> list[tuple[str, list[str]]]:
         for column in grid.columns:
             table, theirs = column.published
             paper = theirs.get(model)
-            cells.append(figure(paper.mean, paper.std, count_digits(table, column.metric)) if paper else "")
+            cells.append(figure(paper.mean, paper.std, count_digits(table, column.run.metric)) if paper else "")
         rows.append((model, cells))
     return rows
 
@@ -152,10 +151,6 @@ def _protocols(grid: Grid, known: dict[tuple[str, str], Predictions]) -> list[tu
 
 def _detail(row: str, label: str, run: Run) -> dict[str, Any]:
     figures, digits = run.figures, 2 if run.scale == 100 else 4
-    ended = f"{len(run.results)} of {len(run.logs)}"
     return {
-        "row": row, "label": label, "run": run, "over": describe_spread(run),
-        "figure": figures.figure(run.scale, digits) if figures else "—",
-        "epochs": list_epochs(figures.epochs) if figures else "—", "seconds": as_seconds(run.seconds),
-        "ended": f"all {len(run.logs)}" if run.complete else ended,
+        "row": row, "label": label, "run": run, "figure": figures.figure(run.scale, digits) if figures else "—",
     }  # fmt: skip

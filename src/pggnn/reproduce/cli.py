@@ -59,15 +59,16 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         add_out(sub, "paper")
 
 
+@goes_on()
 def train_table(name: str, args: argparse.Namespace) -> None:
     """Trains what is missing of a table and prints it."""
     end = until(args)
     with loading():
         from pggnn.reproduce.results import reproduce
+        from pggnn.train.sweeps.sweep import Sweep
 
-    chosen = args.quick, args.seeds, args.only, args.jobs, tuple(args.options)
-    with goes_on():
-        shown, written = reproduce(name, args.out, *chosen, until=end)
+    sweep = Sweep(args.only, args.jobs, tuple(args.options), until=end)
+    shown, written = reproduce(name, args.out, sweep, args.quick, args.seeds)
     if not shown:
         say("No run has ended yet, so there is nothing to show.")
         return
@@ -76,14 +77,15 @@ def train_table(name: str, args: argparse.Namespace) -> None:
     say(f"Page: {written.with_suffix('.html')}")
 
 
+@goes_on()
 def search_options(args: argparse.Namespace) -> None:
     """Trains candidates, and prints them ranked."""
     end = until(args)
     with loading():
         from pggnn.reproduce.search import search
+        from pggnn.train.sweeps.sweep import Sweep
 
-    with goes_on():
-        ranked, written = search(args.out, args.seeds, args.only, args.jobs, tuple(args.options), until=end)
+    ranked, written = search(args.out, Sweep(args.only, args.jobs, tuple(args.options), until=end), args.seeds)
     if ranked:
         say(written.read_text(encoding="utf-8"))
         say(f"{written}, and the first of each as a config in {args.out / 'search' / 'best'}")

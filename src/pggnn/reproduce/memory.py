@@ -1,12 +1,12 @@
 """Tables 5 and 6: the most memory that training takes, each data set and model in a process of its own."""
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
@@ -16,7 +16,6 @@ from pggnn.files import markdown_table, read_json, write_json, write_text
 from pggnn.paper.expected import load
 from pggnn.paper.tables import TABLES
 from pggnn.train.engine.loop import Callback
-from pggnn.train.runs.pool import last_error
 from pggnn.train.sweeps.keys import Arguments, RunKey, select_runs
 
 STEPS, SECONDS = 20, 300.0
@@ -88,12 +87,11 @@ def _measured(model: str, data: str, options: Arguments) -> dict[str, float]:
     from pggnn.train.runs.run import load_graphs
 
     load_graphs(parse(["--config", *options])[0])  # so that there is a cache, and reading the raw file does not count
-    command = [sys.executable, "-m", "pggnn.reproduce.memory", *options]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode:
-        raise ValueError(f"{model} on {data}: {last_error(ended.stderr) or f'ended with code {ended.returncode}'}")
-    found: dict[str, float] = json.loads(ended.stdout)
-    return found
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        try:
+            return pool.submit(measure, *options).result()
+        except (ValueError, OSError, RuntimeError) as error:
+            raise ValueError(f"{model} on {data}: {error}") from None
 
 
 class Clock(Callback):
@@ -109,24 +107,18 @@ class Clock(Callback):
             raise TimeoutError
 
 
-def main(config_name: str, *options: str) -> None:
-    """Trains for a few batches and prints the peaks as JSON."""
-    import tempfile
-
+def measure(config_name: str, *options: str) -> dict[str, float]:
+    """Trains for a few batches; returns the peaks of this process, and the number of batches."""
     from pggnn.train.engine.memory import peak_memory
     from pggnn.train.options import parse
     from pggnn.train.runs.run import first_training, load_graphs
 
     steps = ["--optim.steps", str(STEPS), "--run.record", "false"]
     config = parse(["--config", config_name, *options, *steps])[0]
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         training = first_training(config, load_graphs(config), Path(folder))
         training.state["epoch"] = 1
         clock = Clock()
         with suppress(TimeoutError):
             training.train_epoch(clock)
-    print(json.dumps({**peak_memory(), "batches": clock.batches}))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return {**peak_memory(), "batches": clock.batches}

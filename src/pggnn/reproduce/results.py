@@ -1,27 +1,22 @@
 """``pggnn reproduce table2``: trains what is missing of a table, and shows ours beside the paper's figures."""
 
 import json
-import math
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-
 from pggnn.files import markdown_table, write_json, write_text
-from pggnn.paper.expected import Figure, published
+from pggnn.paper.expected import Figure, results
 from pggnn.paper.tables import TABLES, cells, folder_of, nested_row, runs
 from pggnn.report.comparison import count_digits, signed
 from pggnn.report.grid import arrange
 from pggnn.report.protocols import describe_epoch
-from pggnn.report.runs import Run
 from pggnn.report.table import describe_departures, write_table
-from pggnn.train.options import load
 from pggnn.train.runs import protocol
-from pggnn.train.runs.folder import conclude, is_run, missing
-from pggnn.train.sweeps.keys import Arguments, RunKey
-from pggnn.train.sweeps.sweep import keep_published, share_cores, train_missing
+from pggnn.train.runs.folder import is_run
+from pggnn.train.runs.stored import Run
+from pggnn.train.sweeps.keys import RunKey
+from pggnn.train.sweeps.sweep import Sweep, keep_published, read_ended, train_missing
 
 
 @dataclass(frozen=True)
@@ -47,15 +42,7 @@ class TableCell:
 
 
 def reproduce(
-    name: str,
-    out: Path,
-    quick: bool = False,
-    seeds: list[int] | None = None,
-    only: Sequence[str] = (),
-    jobs: int = 0,
-    more: Arguments = (),
-    console: Console | None = None,
-    until: float = math.inf,
+    name: str, out: Path, sweep: Sweep, quick: bool = False, seeds: list[int] | None = None
 ) -> tuple[list[TableCell], Path]:
     """Trains what is missing of a table, and returns its cells and the Markdown file where they are shown.
 
@@ -65,23 +52,16 @@ def reproduce(
     Args:
         name: ``"table2"``, ``"table3"``, ``"table4"``, ``"ablation"``, ``"gcn"``, ``"graphsage"`` or ``"rp"``.
         out: Folder of the runs; what is there already is not run again.
+        sweep: Which rows and columns to run, and how.
         quick: A smaller experiment, for a look on two cores.
         seeds: Instead of the configs' own.
-        only: Rows and columns to run, see :func:`pggnn.train.sweeps.keys.select_runs`.
-        jobs: Trainings at once; 0 for one per core.
-        more: Further options of ``pggnn train``, for all runs.
-        console: Where to show progress.
-        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call goes on.
     """
-    console = console or Console(stderr=True)
-    jobs, given = share_cores(jobs)
-    seeded = () if seeds is None else ("--protocol.seeds", json.dumps(seeds))
-    chosen = keep_published(runs(name, out, quick, (*given, *seeded, *more), only), (*seeded, *more))
-    train_missing(name, chosen, jobs, console, until)
+    if seeds is not None:
+        sweep = replace(sweep, more=("--protocol.seeds", json.dumps(seeds), *sweep.more))
+    chosen = keep_published(runs(name, out, quick, sweep.options, sweep.only), sweep.more)
+    train_missing(name, chosen, sweep)
     folders = {key: folder_of(name, out, key, quick) for key in cells(name, quick)}
-    there = {key: folder for key, folder in folders.items() if is_run(folder)}
-    configs = {key: chosen.get(key) or load(folder) for key, folder in there.items()}
-    ended = {key: Run.read(there[key]) for key, config in configs.items() if not missing(config)}
+    ended = read_ended(folders)
     shown = [_cell(name, key, run) for key, run in ended.items()]
     title = TABLES[name].title + (" (a quick, smaller experiment)" if quick else "")
     stem = out / (f"{name}-quick" if quick else name)
@@ -90,7 +70,7 @@ def reproduce(
     notes = [*TABLES[name].notes_on(row for row, _ in ended), *departures, f"Made by `{command}`."]
     write_text(stem.with_suffix(".md"), markdown(name, title, shown, notes))
     write_json(stem.with_suffix(".json"), [asdict(cell) for cell in shown])
-    write_table([*there.values()], stem.with_suffix(".html"))
+    write_table([folder for folder in folders.values() if is_run(folder)], stem.with_suffix(".html"))
     return shown, stem.with_suffix(".md")
 
 
@@ -120,17 +100,17 @@ def _figure(cell: TableCell, scale: float, digits: int) -> str:
 
 
 def _cell(table: str, key: RunKey, run: Run) -> TableCell:
-    summary, config, theirs = conclude(run.config), run.config, TABLES[table].rows[key[0]].published
+    config, theirs = run.config, TABLES[table].rows[key[0]].published
     assert run.parameters is not None and run.seconds is not None
     return TableCell(
         *key,
-        **asdict(summary),
+        **asdict(run.conclude()),
         rule=describe_epoch(config),
         seeds=list(config.protocol.seeds),
         orderings=config.model.reads,
         parameters=run.parameters,
         seconds_per_epoch=run.seconds,
         machine=run.machine.get("gpu") or f"{run.machine.get('cores')} cores",
-        paper=None if theirs is None else published(table, theirs, key[1]),
+        paper=results(run.data, run.counted)[1].get(theirs or ""),
         command=f"pggnn train --config {config.folder}",
     )

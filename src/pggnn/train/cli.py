@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pggnn.console import Incomplete, add_sweep, goes_on, loading, say, until, visible
+from pggnn.console import Incomplete, add_sweep, goes_on, loading, print_table, say, until
 
 FORMATS, MOST_NAMED = (".csv", ".jsonl"), 20
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
@@ -41,16 +41,17 @@ def train(arguments: Sequence[str]) -> None:
     say(f"A page about it: {shlex.join(['pggnn', 'report', str(config.folder)])}")
 
 
+@goes_on()
 def tune(args: argparse.Namespace) -> None:
     """Trains candidates on a data set, and prints them ranked."""
     end = until(args)
     with loading():
         from pggnn.train.sweeps.keys import slug
+        from pggnn.train.sweeps.sweep import Sweep
         from pggnn.train.sweeps.tune import BEST
         from pggnn.train.sweeps.tune import tune as run
 
-    with goes_on():
-        ranked, out = run(tuple(args.options), args.out, args.only, args.jobs, until=end)
+    ranked, out = run(tuple(args.options), args.out, Sweep(args.only, args.jobs, until=end))
     if not ranked:
         say("No candidate has ended yet, so there is nothing to rank.")
         return
@@ -66,11 +67,7 @@ def tune(args: argparse.Namespace) -> None:
 
 def evaluate(args: argparse.Namespace) -> None:
     """Prints the metrics of each trial of a run."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from pggnn.files import to_json, write_text
+    from pggnn.files import write_json
 
     with loading():
         from pggnn.train.engine.task import NONFINITE
@@ -80,19 +77,15 @@ def evaluate(args: argparse.Namespace) -> None:
     found = {trial.name: figures for trial, figures in measure(args.run, args.data, args.split, args.which)}
     names = [name for name in next(iter(found.values())) if name != NONFINITE]
     part = " of ".join(filter(None, (args.split, args.data))) or "test"
-    table = Table(title=Text(visible(f"{args.run}: {args.which} checkpoint on {part}")))
-    table.add_column("training")
-    for name in names:
-        table.add_column(name, justify="right")
-    for trial, figures in found.items():
-        table.add_row(trial, *(f"{figures[name]:.4f}" for name in names))
+    rows = [["training", *names]]
+    rows += [[trial, *(f"{figures[name]:.4f}" for name in names)] for trial, figures in found.items()]
     if len(found) > 1:
         columns = [[figures[name] for figures in found.values()] for name in names]
-        table.add_section()
-        table.add_row("mean ± std", *(f"{statistics.fmean(one):.4f} ± {deviation(one):.4f}" for one in columns))
-    Console().print(table)
+        rows.append(["mean ± std", *(f"{statistics.fmean(one):.4f} ± {deviation(one):.4f}" for one in columns)])
+    say(f"{args.run}: {args.which} checkpoint on {part}\n")
+    print_table(rows, right={*range(1, len(names) + 1)})
     if args.json is not None:
-        write_text(args.json, to_json(found, indent=2) + "\n")
+        write_json(args.json, found)
         say(f"Figures: {args.json}")
     lost = dict.fromkeys(graph for figures in found.values() for graph in figures.get(NONFINITE, ()))
     _say_nonfinite([*lost], "they count as wrong", args.allow_nonfinite)

@@ -164,31 +164,28 @@ def read_answers(folder: Path) -> dict[str, np.ndarray] | None:
 def write(folder: Path, entries: Sequence[PackedRun]) -> None:
     """Adds runs to the files in a folder; runs of the same name are replaced."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     lines: dict[str, dict[str, Any]] = {}
-    curves: dict[str, Any] = {}
-    answers: dict[str, Any] = {}
+    none = pa.table({"run": pa.array([], pa.string())})
+    tables = {CURVES: [none], ANSWERS: [none]}
     if (folder / RUNS).is_file():
-        pack = _open(folder)
+        pack, replaced = _open(folder), pa.array([entry.run for entry in entries], pa.string())
         lines |= pack.lines
-        curves |= _by_run(pack.curves)
-        answers |= _by_run(pack.answers) if pack.answers is not None else {}
+        for name, old in ((CURVES, pack.curves), (ANSWERS, pack.answers)):
+            if old is not None:
+                tables[name].append(old.filter(pc.invert(pc.is_in(old["run"], replaced))))
     for entry in entries:
         lines[entry.run] = {"run": entry.run, **entry.line}
-        curves[entry.run] = _curve_table(entry)
-        answers.pop(entry.run, None)
+        tables[CURVES].append(_curve_table(entry))
         if entry.answers is not None:
-            lines[entry.run]["answers"], answers[entry.run] = _answer_table(entry.run, entry.answers)
+            lines[entry.run]["answers"], answers = _answer_table(entry.run, entry.answers)
+            tables[ANSWERS].append(answers)
     with ExitStack() as held:
         paths = {name: held.enter_context(replacing(folder / name)) for name in (CURVES, ANSWERS, RUNS)}
-        for name, tables in ((CURVES, curves), (ANSWERS, answers)):
-            found = [table for _, table in sorted(tables.items())]
-            table = (
-                pa.concat_tables(found, promote_options="permissive")
-                if found
-                else pa.table({"run": pa.array([], pa.string())})
-            )
+        for name, found in tables.items():
+            table = pa.concat_tables(found, promote_options="permissive").sort_by("run")
             pq.write_table(
                 table.combine_chunks(), paths[name], compression="zstd", compression_level=19,
                 row_group_size=1 << 24, data_page_size=1 << 24,
@@ -223,12 +220,6 @@ def _read(path: Path) -> Any:
         return pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{path} is damaged ({' '.join(str(error).split())}): fetch it again") from None
-
-
-def _by_run(table: Any) -> dict[str, Any]:
-    import pyarrow.compute as pc
-
-    return {run: table.filter(pc.equal(table["run"], run)) for run in pc.unique(table["run"]).to_pylist()}
 
 
 def _curve_table(entry: PackedRun) -> Any:

@@ -33,7 +33,7 @@ class Batches:
         steps: Batches in an epoch of draws; by default as many as a shuffled epoch has.
         index: Numbers of the graphs to use; by default those of ``dataset``.
         shard: Rank and number of processes that share each batch between them.
-        plan, device: See :class:`~pggnn.data.batching.collate.Collater`.
+        device: See :class:`~pggnn.data.batching.collate.Collater`.
     """
 
     def __init__(
@@ -45,7 +45,6 @@ class Batches:
         steps: int | None = None,
         index: Tensor | None = None,
         shard: tuple[int, int] = (0, 1),
-        plan: bool = True,
         device: torch.device | str | None = None,
     ) -> None:
         if batch_size < 1:
@@ -60,7 +59,7 @@ class Batches:
                 raise ValueError(
                     "a transform acts on single graphs, which are never made here; give it as pre_transform"
                 )
-            self.collater = Collater(Graphs.of(dataset), device, plan)
+            self.collater = Collater(Graphs.of(dataset), device)
             every = torch.as_tensor(dataset.indices(), dtype=torch.long)
         self.index = every if index is None else index
         self.batch_size, self.sampling, self.seed, self.shard = batch_size, sampling, seed, shard

@@ -24,22 +24,19 @@ class Collater:
     Args:
         graphs: The graphs.
         device: Where to keep them; by default where they are.
-        plan: Whether batches have plans.
     """
 
-    def __init__(self, graphs: Graphs, device: torch.device | str | None = None, plan: bool = True) -> None:
+    def __init__(self, graphs: Graphs, device: torch.device | str | None = None) -> None:
         self.graphs = graphs if device is None else _to(graphs, device)
-        self.plan = plan
         self.device = self.graphs.edge_index.device
         self.counts = torch.stack([graphs.nodes, graphs.edges]).cpu()
         self._starts = torch.stack([starts(row)[:-1] for row in self.counts])
         self._empty = Batch(_base_cls=Data)
         self._center_row = 1 if graphs.schema.flow == "source_to_target" else 0
-        if plan:
-            degree, edge = _neighbourhoods(_to(graphs, "cpu").checked("batches"), self._center_row)
-            self.host_degree = degree.numpy()
-            self._degree = degree.to(self.device)
-            self._edge = None if edge is None else edge.to(self.device)
+        degree, edge = _neighbourhoods(_to(graphs, "cpu").checked("batches"), self._center_row)
+        self.host_degree = degree.numpy()
+        self._degree = degree.to(self.device)
+        self._edge = None if edge is None else edge.to(self.device)
 
     def collate(self, chosen: Tensor) -> Batch:
         """The batch of the graphs with the given numbers, in that order."""
@@ -66,11 +63,10 @@ class Collater:
         if "x" not in graphs.node:
             batch.num_nodes, batch._store._num_nodes = nodes, counts[0].tolist()
         self._remember(batch, ptr_of)
-        if self.plan:
-            edge = torch.arange(edges, device=device)
-            if self._edge is not None:
-                edge = self._edge.index_select(0, edge_rows).long() + edge_ptr.index_select(0, edge_member)
-            batch.plan = self._plan(chosen, edge_index, edge, node_rows)
+        edge = torch.arange(edges, device=device)
+        if self._edge is not None:
+            edge = self._edge.index_select(0, edge_rows).long() + edge_ptr.index_select(0, edge_member)
+        batch.plan = self._plan(chosen, edge_index, edge, node_rows)
         return batch
 
     def _plan(self, chosen: Tensor, edge_index: Tensor, edge: Tensor, node_rows: Tensor) -> Plan:

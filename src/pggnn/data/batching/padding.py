@@ -72,16 +72,13 @@ class Padding:
         exact, nodes, edges = self.capacity.exact, self.capacity.nodes, self.capacity.edges
         first = per_batch.cumsum(1) - per_batch
         places = [_places(per_batch[level], size, device) for level, size in enumerate((nodes, edges))]
-        real = torch.zeros(steps * nodes, dtype=torch.bool, device=device)
-        real[places[0]] = True
-        degree = torch.zeros(steps * nodes, dtype=torch.long, device=device)
-        degree[places[0]] = batch.plan.degree
+        degree, real = _padded(batch.plan.degree, places[0], steps, nodes)
         if exact:
             missing = torch.from_numpy(self.capacity.by_degree - self._nodes_by_degree(chosen)).flatten()
             degree[~real] = torch.from_numpy(np.tile(self.degrees, steps)).long().repeat_interleave(missing).to(device)
         before = first[0].to(device).repeat_interleave(per_batch[1].to(device))
         if exact:
-            center = torch.repeat_interleave(degree, output_size=steps * edges)
+            center = torch.repeat_interleave(degree.flatten(), output_size=steps * edges)
             center = center - torch.arange(steps, device=device).repeat_interleave(edges) * nodes
             neighbor = center.clone()
         else:  # padding edges are not read, but summing gradients takes long where one node has them all
@@ -92,7 +89,6 @@ class Padding:
         member = torch.full((steps * nodes,), self.batch_size, device=device)
         first_graph = (graphs.cumsum(0) - graphs).to(device)
         member[places[0]] = batch.batch - first_graph.repeat_interleave(per_batch[0].to(device))
-        degree = degree.view(steps, nodes)
         by_node = collater.graphs.schema.level == "node"
         size = nodes if by_node else self.batch_size + 1
         y, counts = _padded(batch.y, places[0] if by_node else _places(graphs, size, device), steps, size)
@@ -103,7 +99,7 @@ class Padding:
             "degree": degree,
             "order": torch.sort(degree, dim=1, descending=True, stable=True)[1],
             "member": member.view(steps, nodes),
-            "real": real.view(steps, nodes),
+            "real": real,
             "y": y,
             "counts": counts,
         }

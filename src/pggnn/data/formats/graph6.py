@@ -7,9 +7,9 @@
 from pathlib import Path
 
 import networkx as nx
-import numpy as np
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 HEADER = b">>graph6<<"
 
@@ -27,10 +27,8 @@ def decode(text: str | bytes) -> Data:
         raise ValueError("the graph6 line ends before the number of nodes") from None
     except nx.NetworkXError as error:
         raise ValueError(f"not graph6: {error}") from None
-    once = np.array(graph.edges, np.int64).reshape(-1, 2)
-    edges = np.concatenate([once, once[:, ::-1]])
-    order = np.lexsort((edges[:, 1], edges[:, 0]))
-    return Data(edge_index=torch.from_numpy(edges[order].T.copy()), num_nodes=len(graph))
+    once = torch.tensor([*graph.edges], dtype=torch.long).view(-1, 2).t()
+    return Data(edge_index=to_undirected(once, num_nodes=len(graph)), num_nodes=len(graph))
 
 
 def load_graph6(path: str | Path) -> list[Data]:

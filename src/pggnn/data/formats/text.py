@@ -99,9 +99,13 @@ def whole(place: str, values: np.ndarray, line: np.ndarray) -> np.ndarray:
 
 
 def check_finite(place: str, rows: np.ndarray, line: np.ndarray) -> None:
-    if not np.isfinite(rows).all():
-        bad = int((~np.isfinite(rows)).any(1).argmax())
-        _fail(place, int(line[bad]), "an attribute is NaN or infinite")
+    check_lines(place, ~np.isfinite(rows).all(1), line, "an attribute is NaN or infinite")
+
+
+def check_lines(place: str, wrong: np.ndarray, line: np.ndarray, message: str) -> None:
+    """An error with the line (counted from 0) of the first row that is wrong, if there is one."""
+    if wrong.any():
+        _fail(place, int(line[wrong.argmax()]), message)
 
 
 def _fail(place: str, line: int, message: str) -> NoReturn:

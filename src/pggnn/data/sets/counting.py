@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
+import networkx as nx
 import numpy as np
 import torch
 from torch import Tensor
@@ -32,8 +34,6 @@ class Counting(GraphDataset):
         seed: Generate graphs from this seed instead of reading the published ones. From the published regular graphs
             as many edges as they have nodes were taken out at random; generated ones are regular, as the paper says.
         graphs: How many to generate.
-        shuffle: Put each node's neighbours into a random order, once, from this seed. By default they ascend, as in the
-            file; those of regular graphs that NetworkX has drawn do not always.
     """
 
     def __init__(
@@ -46,19 +46,15 @@ class Counting(GraphDataset):
         pre_transform: Transform = None,
         seed: int | None = None,
         graphs: int = 5000,
-        shuffle: int | None = None,
     ) -> None:
         if name not in FILES or task not in TASKS:
             raise ValueError(f"expected one of {[*FILES]} and one of {[*TASKS]}, got {name!r} and {task!r}")
-        for option, number in (("seed", seed), ("shuffle", shuffle)):
-            if number is not None and (type(number) is not int or not 0 <= number < 2**63):
-                raise ValueError(f"{option} must be a whole number of 0 or more, below 2⁶³, got {number!r}")
+        if seed is not None and (type(seed) is not int or not 0 <= seed < 2**63):
+            raise ValueError(f"seed must be a whole number of 0 or more, below 2⁶³, got {seed!r}")
         if seed is None:
             stored = load_graphs(FILES[name], root, VERSION, read_counting)
         else:
             stored = generate(name, graphs, seed)
-        if shuffle is not None:
-            stored = shuffle_neighbors(stored, shuffle)
         file = None if seed is not None else FILES[name]
         super().__init__(with_target(stored, task), file, root, split, transform, pre_transform)
 
@@ -112,25 +108,9 @@ def with_target(graphs: Graphs, task: str) -> Graphs:
     return replace(graphs, node=others | {"y": graphs.node[task].float()})
 
 
-def shuffle_neighbors(graphs: Graphs, seed: int) -> Graphs:
-    """The same graphs with the edges of each in a random order, which numbers neighbours."""
-    graph = torch.arange(len(graphs)).repeat_interleave(graphs.edges)
-    draws = torch.rand(len(graph), generator=torch.Generator().manual_seed(seed), dtype=torch.double)
-    return replace(graphs, edge_index=graphs.edge_index[:, torch.argsort(graph + draws)])
-
-
 def erdos_renyi(graphs: int, nodes: int = 10, probability: float = 0.3, seed: int = 0) -> list[Data]:
     """Erdős–Rényi graphs, each node labelled with its triangles; the defaults are the paper's."""
-    return _to_list(*draw_er(graphs, nodes, probability, seed))
-
-
-def random_regular(graphs: int, seed: int = 0) -> list[Data]:
-    """Random regular graphs with nodes and degree drawn uniformly from :data:`REGULAR`, labelled with triangles."""
-    return _to_list(*draw_regular(graphs, seed))
-
-
-def _to_list(adjacency: Tensor, nodes: Tensor) -> list[Data]:
-    return list(GraphDataset(with_target(from_adjacency(adjacency, nodes), "triangles")))
+    return list(GraphDataset(with_target(from_adjacency(*draw_er(graphs, nodes, probability, seed)), "triangles")))
 
 
 def draw_er(graphs: int, nodes: int, probability: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -143,32 +123,10 @@ def draw_er(graphs: int, nodes: int, probability: float, seed: int) -> tuple[Ten
 
 def draw_regular(graphs: int, seed: int) -> tuple[Tensor, Tensor]:
     """``[G, 30, 30]`` adjacency matrices of random regular graphs, and the number of nodes of each."""
-    generator = torch.Generator().manual_seed(seed)
-    kinds = torch.randint(len(REGULAR), (graphs,), generator=generator)
-    width = max(nodes for nodes, _ in REGULAR)
-    adjacency = torch.zeros(graphs, width, width, dtype=torch.bool)
-    for kind, (nodes, degree) in enumerate(REGULAR):
-        chosen = (kinds == kind).nonzero().squeeze(1)
-        while len(chosen) > 0:  # a graph that got stuck is drawn again
-            drawn, done = _pair_stubs(len(chosen), nodes, degree, generator)
-            adjacency[chosen[done], :nodes, :nodes] = drawn[done]
-            chosen = chosen[~done]
-    return adjacency, torch.tensor([nodes for nodes, _ in REGULAR])[kinds]
-
-
-def _pair_stubs(graphs: int, nodes: int, degree: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Joins free stubs at random, never a pair twice (Steger and Wormald 1999); says which graphs got them all."""
-    adjacency = torch.zeros(graphs, nodes, nodes, dtype=torch.bool)
-    free = torch.full((graphs, nodes), degree)
-    above = torch.ones(nodes, nodes, dtype=torch.bool).triu(1)
-    for _ in range(nodes * degree // 2):
-        choices = (free[:, :, None] * free[:, None, :] * (above & ~adjacency)).flatten(1).cumsum(1)
-        total = choices[:, -1:]
-        draw = (torch.rand(graphs, 1, generator=generator, dtype=torch.double) * total).long()
-        pair = torch.searchsorted(choices, draw, right=True).squeeze(1)
-        (graph,) = (total.squeeze(1) > 0).nonzero(as_tuple=True)
-        u, v = pair[graph] // nodes, pair[graph] % nodes
-        adjacency[graph, u, v] = adjacency[graph, v, u] = True
-        free[graph, u] -= 1
-        free[graph, v] -= 1
-    return adjacency, free.sum(1) == 0
+    random, width = Random(seed), max(nodes for nodes, _ in REGULAR)
+    adjacency, sizes = torch.zeros(graphs, width, width, dtype=torch.bool), torch.empty(graphs, dtype=torch.long)
+    for graph in range(graphs):
+        nodes, degree = random.choice(REGULAR)
+        drawn = nx.to_numpy_array(nx.random_regular_graph(degree, nodes, random), range(nodes), dtype=bool)
+        adjacency[graph, :nodes, :nodes], sizes[graph] = torch.from_numpy(drawn), nodes
+    return adjacency, sizes

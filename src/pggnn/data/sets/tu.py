@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.cache import data_root, find
+from pggnn.data.cache import data_root
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.formats.archives import read_file, read_zip
-from pggnn.data.formats.text import check_finite, parse_numbers, ranges, whole
+from pggnn.data.formats.text import check_finite, check_lines, parse_numbers, ranges, whole
 from pggnn.data.graphs import Graphs, compact, join_columns
 from pggnn.data.schema import Name, Schema
-from pggnn.data.splits import gin_folds, stratified_folds
+from pggnn.data.splits import stratified_folds
 
 VERSION = "tu 2"
 Table = np.ndarray
@@ -50,10 +50,6 @@ class TU(GraphDataset):
     def folds(self, seed: int = 0) -> list[tuple[Tensor, Tensor]]:
         """The paper's ten folds: indices for training and testing; see :func:`pggnn.data.splits.stratified_folds`."""
         return stratified_folds(self._data.y, seed)
-
-    def published_folds(self) -> list[tuple[Tensor, Tensor]]:
-        """The ten folds that come with GIN's archives."""
-        return gin_folds(find(str(self.file), self.root), self.len())
 
 
 def read_tu(path: str | Path, schema: Schema | None = None) -> Graphs:
@@ -112,8 +108,7 @@ def _read_gin_format(place: str, text: bytes | bytearray, schema: Schema | None)
     at = np.flatnonzero(lines)
     if len(at) == 0:
         raise ValueError(f"{place}: there are no nodes in it")
-    if (counts[at] < 2).any():
-        raise ValueError(f"{place}, line {at[(counts[at] < 2).argmax()] + 1}: expected 'tag degree neighbours…'")
+    check_lines(place, counts[at] < 2, at, "expected 'tag degree neighbours…'")
     tags = whole(place, values[first[at]], at)
     degrees = whole(place, values[first[at] + 1], at)
     extra = counts[at] - 2 - degrees
@@ -147,6 +142,7 @@ def _read_gin_format(place: str, text: bytes | bytearray, schema: Schema | None)
 
 def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearray], schema: Schema | None) -> Graphs:
     """``A`` (edges, nodes counted from 1 over all graphs), ``graph_indicator``, and labels and attributes by name."""
+    files = f"{path}: {name}"
 
     def table(kind: str, rows: int | None = None, needed: bool = False) -> Table | None:
         file = f"{name}_{kind}.txt"
@@ -170,42 +166,32 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
     indicator = table("graph_indicator", needed=True)
     assert indicator is not None
     if indicator.shape[1] > 1:
-        raise ValueError(
-            f"{path}: {name}_graph_indicator.txt: expected one number in each line, got {indicator.shape[1]}"
-        )
+        raise ValueError(f"{files}_graph_indicator.txt: expected one number in each line, got {indicator.shape[1]}")
     graph_of_node = indicator.reshape(-1) - 1
     steps = np.diff(graph_of_node, prepend=0)
-    if (steps < 0).any():
-        bad = int((steps < 0).argmax())
-        raise ValueError(
-            f"{path}: {name}_graph_indicator.txt, line {bad + 1}: graphs must be numbered 1, 2, … in order"
-        )
-    if len(graph_of_node) == 0:
-        raise ValueError(f"{path}: {name}_graph_indicator.txt: there are no nodes in it")
+    every = np.arange(nodes := len(graph_of_node))
+    check_lines(f"{files}_graph_indicator.txt", steps < 0, every, "graphs must be numbered 1, 2, … in order")
+    if nodes == 0:
+        raise ValueError(f"{files}_graph_indicator.txt: there are no nodes in it")
     y = table("graph_labels")
     targets = table("graph_attributes", None if y is None else len(y))
     if y is not None and y.shape[1] > 1:
-        raise ValueError(f"{path}: {name}_graph_labels.txt: expected one class in each line, got {y.shape[1]} numbers")
+        raise ValueError(f"{files}_graph_labels.txt: expected one class in each line, got {y.shape[1]} numbers")
     given = y if targets is None else targets
     if given is None and schema is None:
         raise ValueError(f"{path}: neither {name}_graph_labels.txt nor {name}_graph_attributes.txt is there")
     graphs = int(graph_of_node[-1]) + 1 if given is None else len(given)
     if graph_of_node[-1] >= graphs:
-        raise ValueError(
-            f"{path}: {name}_graph_indicator.txt names graph {graph_of_node[-1] + 1}, but {graphs} have labels"
-        )
+        raise ValueError(f"{files}_graph_indicator.txt names graph {graph_of_node[-1] + 1}, but {graphs} have labels")
     sizes = np.bincount(graph_of_node, minlength=graphs)
     edges = table("A", needed=True)
     assert edges is not None
     edges = edges.reshape(-1, 2) - 1 if edges.shape[1] in (0, 2) else edges
-    nodes = len(graph_of_node)
-    if edges.shape[1] != 2 or ((edges < 0) | (edges >= nodes)).any():
-        bad = int(((edges < 0) | (edges >= nodes)).any(1).argmax())
-        raise ValueError(f"{path}: {name}_A.txt, line {bad + 1}: expected two nodes of 1 to {nodes}")
+    beyond = ((edges < 0) | (edges >= nodes)).any(1) | (edges.shape[1] != 2)
+    check_lines(f"{files}_A.txt", beyond, np.arange(len(edges)), f"expected two nodes of 1 to {nodes}")
     graph_of_edge = graph_of_node[edges[:, 0]]
-    if (graph_of_edge != graph_of_node[edges[:, 1]]).any():
-        bad = int((graph_of_edge != graph_of_node[edges[:, 1]]).argmax())
-        raise ValueError(f"{path}: {name}_A.txt, line {bad + 1}: an edge between two graphs")
+    apart = graph_of_edge != graph_of_node[edges[:, 1]]
+    check_lines(f"{files}_A.txt", apart, np.arange(len(edges)), "an edge between two graphs")
     tags, attributes = table("node_labels", nodes), table("node_attributes", nodes)
     labels, edge_attributes = table("edge_labels", len(edges)), table("edge_attributes", len(edges))
     order = np.argsort(graph_of_edge, kind="stable")

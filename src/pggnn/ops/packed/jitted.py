@@ -23,7 +23,7 @@ class JittedLSTM(UnrolledLSTM):
         step.h = self.h_steps[t].data_ptr()
         if self.keep:
             step.inputs, step.inputs_width = self.input_steps[t].data_ptr(), self.inputs.size(1)
-        numba_lstm.run(numba_lstm.forward, step)
+        numba_lstm.run_step(numba_lstm.forward, step)
 
     def backward(
         self, weight_hh: Tensor, d_state: list[Tensor], d_h: Tensor | None, begins: bool
@@ -38,7 +38,7 @@ class JittedLSTM(UnrolledLSTM):
             if above is not None:
                 step.d_above = above[t].data_ptr()
             step.flushes = is_flushed(t, begins)
-            numba_lstm.run(numba_lstm.backward, step)
+            numba_lstm.run_step(numba_lstm.backward, step)
             if not first:
                 torch.mm(d_gate_steps[t], weight_hh, out=dh_steps[t])
         return d_gates, d_gates

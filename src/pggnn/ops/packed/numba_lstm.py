@@ -1,87 +1,48 @@
 """One step of an LSTM but for its matrix products, compiled by Numba for float32 on a CPU.
 
-A step's rows are shared among the threads that PyTorch has started: those of a second OpenMP runtime, such as Numba's
-own, would fight with them for the cores. Loops write one array each, so that LLVM vectorises them.
+Threads share a step's rows. Loops write one array each, so that LLVM vectorises them.
 """
 
-import ctypes
-import os
-
-import llvmlite.binding
 import numba
 import numpy as np
 import torch
-from numba import types
-from numba.extending import intrinsic
 
+from pggnn.ops.numba_threads import (
+    floats,
+    jitted,
+    jitted_call,
+    matrix,
+    run,
+    structure,
+    thread_count,
+    thread_number,
+)
 from pggnn.ops.packed.unroll import VANISHED
 
 FEWEST_CELLS = 4096
 """Rows times hidden channels from which on a second thread is worth its start."""
-OPTIONS = {"nopython": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}}
-"""Multiplications may be fused with additions; NaN and infinity stay what they are."""
-
 float32 = np.float32
 ZERO, HALF, ONE, TWO, SATURATED, LEAST = map(float32, (0, 0.5, 1, 2, 9, VANISHED))
 P0, P1, P2, P3, P4 = map(float32, (0.99999998, 0.13380981, 3.4955345e-3, 2.0608184e-5, 1.3353412e-8))
 Q1, Q2, Q3, Q4 = map(float32, (0.46714297, 2.587678e-2, 3.2855462e-4, 7.7760467e-7))
 
-if numba.config.DISABLE_JIT:
-    raise ImportError("Numba is switched off")
-try:
-    OPENMP = ctypes.CDLL("libgomp.so.1", os.RTLD_NOLOAD)
-except (AttributeError, OSError) as error:
-    raise ImportError("PyTorch's threads are not those of GNU's OpenMP") from error
-for name in ("omp_get_thread_num", "omp_get_num_threads"):
-    llvmlite.binding.add_symbol(name, ctypes.cast(OPENMP[name], ctypes.c_void_p).value)
-thread_number = types.ExternalFunction("omp_get_thread_num", types.int32())
-thread_count = types.ExternalFunction("omp_get_num_threads", types.int32())
+Step = structure(
+    "rows", "hidden", "gates", "c", "c_before",
+    "state", "state_width", "h", "inputs", "inputs_width",
+    "d_gates", "d_h", "d_c", "d_above", "flushes",
+)  # fmt: skip
+"""Where the rows of one step begin, as addresses; 0 where there are none."""
+jitted_step = jitted_call(Step)
 
 
-class Step(ctypes.Structure):
-    """Where the rows of one step begin, as addresses; 0 where there are none."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_int64)
-        for name in (
-            "rows", "hidden", "gates", "c", "c_before",
-            "state", "state_width", "h", "inputs", "inputs_width",
-            "d_gates", "d_h", "d_c", "d_above", "flushes",
-        )
-    )  # fmt: skip
-
-
-jitted = numba.jit(**OPTIONS)
-jitted_step = numba.cfunc(types.void(types.CPointer(numba.from_dtype(np.dtype(Step)))), **OPTIONS)
-
-
-def run(function, step):
+def run_step(function, step):
     """Runs a step's rows, on several threads if there are many."""
-    threads = torch.get_num_threads() if step.rows * step.hidden >= FEWEST_CELLS else 1
-    if threads == 1:
-        function.ctypes(ctypes.byref(step))
-    else:
-        OPENMP.GOMP_parallel(ctypes.c_void_p(function.address), ctypes.byref(step), threads, 0)
-
-
-@intrinsic
-def pointer(_, address):
-    """The address as one of float32."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(types.float32)(address), generate
-
-
-@jitted
-def matrix(address, rows, columns):
-    return numba.carray(pointer(address), (rows, columns))
+    run(function, step, torch.get_num_threads() if step.rows * step.hidden >= FEWEST_CELLS else 1)
 
 
 @jitted
 def by_gate(address, rows, hidden):
-    return numba.carray(pointer(address), (rows, 4, hidden))
+    return numba.carray(floats(address), (rows, 4, hidden))
 
 
 @jitted

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 from dataclasses import dataclass, field
-from itertools import filterfalse
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
@@ -47,16 +46,9 @@ class Checkpoint:
 
         tensors = {f"model.{name}": value for name, value in self.weights.items()}
         tensors |= {f"average.{name}": value for name, value in self.average.items()}
-        plain: dict[str, Any] = {}
-        for number, values in self.optimizer.get("state", {}).items():
-            for name, value in values.items():
-                if isinstance(value, Tensor):
-                    tensors[f"optimizer.{number}.{name}"] = value
-                else:
-                    plain.setdefault(str(number), {})[name] = value
-        tensors = _on_the_cpu(tensors)
-        said = {"format": FORMAT, "state": self.state, "groups": self.optimizer.get("param_groups"), "plain": plain}
-        text = json.dumps(said)
+        tensors = _on_the_cpu(tensors | _flat(self.optimizer.get("state", {})))
+        said = {"format": FORMAT, "state": self.state, "groups": self.optimizer.get("param_groups")}
+        text = json.dumps(said | {"plain": {}})  # which earlier versions expect
         content = save(tensors, {"pggnn": text, "checksum": _checksum(text, tensors)})
         with replacing(path) as unfinished:
             try:
@@ -93,15 +85,13 @@ class Checkpoint:
                 raise BadCheckpoint(f"{path} has format {said['format']}, this version of pggnn reads {FORMAT}")
         except ValueError as error:
             raise error if isinstance(error, BadCheckpoint) else BadCheckpoint(str(error)) from None
-        if strange := [name for name in tensors if not NAMES.fullmatch(name)] + [
-            *filterfalse(str.isdecimal, said["plain"])
-        ]:
+        if strange := [name for name in tensors if not NAMES.fullmatch(name)]:
             raise BadCheckpoint(f"{path} has something by the strange name {strange[0]!r}")
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}}
         for name, value in tensors.items():
             kind, _, rest = name.partition(".")
-            parts.setdefault(kind, {})[rest] = value
-        state: dict[int, dict[str, Any]] = {int(number): dict(values) for number, values in said["plain"].items()}
+            parts[kind][rest] = value
+        state: dict[int, dict[str, Tensor]] = {}
         for name, value in parts["optimizer"].items():
             number, _, key = name.partition(".")
             state.setdefault(int(number), {})[key] = value
@@ -115,7 +105,6 @@ class Header(TypedDict):
     format: int
     state: dict[str, Any]
     groups: list[dict[str, Any]] | None
-    plain: dict[str, dict[str, Any]]
 
 
 class Progress(TypedDict):
@@ -196,11 +185,9 @@ def _compare(theirs: dict[str, Tensor], own: dict[str, Tensor], path: Path) -> N
             )
 
 
-def _describe(value: Any) -> str:
+def _describe(value: Tensor | None) -> str:
     if value is None:
         return "None"
-    if not isinstance(value, Tensor):
-        return "None, no tensor,"
     return f"{list(value.shape)}" + ("" if value.dtype == torch.float else f" of {str(value.dtype)[6:]}")
 
 

@@ -72,8 +72,7 @@ def count_weights(config: ModelConfig, schema: Schema) -> int:
 
     def count(layers: int, rnn_layers: int) -> int:
         try:
-            with torch.random.fork_rng([]), torch.device("meta"):
-                small = build_network(replace(config, layers=layers, rnn_layers=rnn_layers), schema)
+            small = outline(replace(config, layers=layers, rnn_layers=rnn_layers), schema)
         except RuntimeError:  # its tensors have more bytes than 64 bits can count
             return MOST_WEIGHTS
         return sum(weight.numel() for weight in small.parameters())
@@ -86,6 +85,12 @@ def count_weights(config: ModelConfig, schema: Schema) -> int:
     for_inner = known - count(layers, inner - 1) if more else 0
     for_both = for_layer - count(layers, inner - 1) + count(layers - 1, inner - 1) if one and more else 0
     return (known + one * for_layer + more * for_inner + one * more * for_both) * config.committee
+
+
+def outline(config: ModelConfig, schema: Schema) -> Network:
+    """One network whose weights have shapes and no memory."""
+    with torch.random.fork_rng([]), torch.device("meta"):
+        return build_network(config, schema)
 
 
 def build_network(config: ModelConfig, schema: Schema) -> Network:

@@ -3,26 +3,24 @@
 import json
 import os
 import platform
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypedDict
 
 import torch
 import torch_geometric
+from filelock import FileLock, Timeout
 
 import pggnn
 from pggnn.data.graphs import Graphs
-from pggnn.files import read_json, to_json, unfinished, write_text
+from pggnn.files import read_json, unfinished, write_text
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.engine import log
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
-from pggnn.train.runs.protocol import RunSummary, Trial
+from pggnn.train.runs.protocol import Trial
 
 SCHEMA, GRAPHS, ENVIRONMENT, SUMMARY = "schema.json", "graphs.json", "environment.json", "summary.json"
 LOCK = "lock"
@@ -157,22 +155,14 @@ def locked(folder: Path, wanted: bool) -> Iterator[None]:
     It waits a while: when a run is killed, its trainings end with their next step, and their data loaders some seconds
     later.
     """
-    if not wanted or sys.platform == "win32":
+    if not wanted:
         yield
         return
-    import fcntl
-
-    with open(folder / LOCK, "w") as file:
-        begin = time.monotonic()
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() - begin > PATIENCE:
-                    raise ValueError(f"{folder} is in use: another process trains there") from None
-                time.sleep(0.3)
-        yield
+    try:
+        with FileLock(folder / LOCK, timeout=PATIENCE, poll_interval=0.3):
+            yield
+    except Timeout:
+        raise ValueError(f"{folder} is in use: another process trains there") from None
 
 
 def missing(config: Config) -> list[Trial]:
@@ -198,11 +188,3 @@ def is_done(config: Config) -> bool:
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run, packed or not."""
     return (folder / FILE).is_file() or packed.holds(folder)
-
-
-def conclude(config: Config, write: bool = True) -> RunSummary:
-    """The figures of a run whose trials have all ended; also written to its folder, unless it is packed."""
-    summary = protocol.summarise(config, config.folder)
-    if write and not packed.holds(config.folder):
-        write_text(config.folder / SUMMARY, to_json(asdict(summary), indent=2) + "\n")
-    return summary

@@ -36,6 +36,8 @@ class Worker:
 
     code: int | None = None
     """The exit code of its last task once :meth:`poll` has seen it."""
+    expected: float | None = None
+    """Seconds that the batches of an epoch of its task will take, once it has said so."""
 
     def __init__(self, gpu: str | None = None) -> None:
         command = [sys.executable, "-m", "pggnn.train.runs.worker"]
@@ -50,7 +52,7 @@ class Worker:
     def start(self, arguments: list[str]) -> None:
         """Gives it a task."""
         assert self.process.stdin is not None
-        self.code = None
+        self.code = self.expected = None
         self.process.stdin.write(json.dumps(arguments).encode() + b"\n")
 
     def poll(self) -> int | None:
@@ -74,7 +76,10 @@ class Worker:
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self._codes.put(int(line))
+            if isinstance(said := json.loads(line), float):
+                self.expected = said
+            else:
+                self._codes.put(said)
 
 
 @contextmanager

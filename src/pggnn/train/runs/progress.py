@@ -1,6 +1,8 @@
-"""Progress bars, one for each training: loss, metric, learning rate and time left."""
+"""Progress bars, one for each training: loss, metric, learning rate and time left; and the time a run will take."""
 
+import math
 import time
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -13,6 +15,59 @@ from pggnn.train.engine.task import NONFINITE
 
 REFRESH = 0.5
 """Seconds between updates within an epoch: reading the loss waits for the GPU."""
+MEASURED = 3.0
+"""Seconds of batches from which the time of an epoch is foretold."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the time of a run follows from, given that of an epoch."""
+
+    epochs: int
+    """The most that a training has."""
+    trainings: int
+    jobs: int
+    """Trainings at once."""
+    evaluation: float
+    """Time of validation and test, as a part of that of an epoch's batches."""
+
+    def text(self, seconds: float) -> str:
+        """The time of an epoch, of a training and of all of them."""
+        said, total = f"An epoch takes about {duration(seconds)}", self.epochs * seconds
+        if self.epochs > 1:
+            said += f", {self.epochs:,} epochs {duration(total)}"
+        if self.trainings > 1:
+            at_once = f", {self.jobs} at once," if self.jobs > 1 else ""
+            said += f"; {self.trainings} trainings{at_once} {duration(math.ceil(self.trainings / self.jobs) * total)}"
+        return said + "."
+
+
+def duration(seconds: float) -> str:
+    """A time with two or three digits."""
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}" if seconds < 10 * size else f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+
+
+class Pace:
+    """Foretells the time of an epoch's batches from the first ones, without the very first, which compiles and fills
+    caches."""
+
+    def __init__(self) -> None:
+        self._begin, self._known = 0.0, False
+
+    def measure(self, step: int, steps: int, summed: Tensor) -> float | None:
+        """Seconds of an epoch's batches, once; None as long as too few are known."""
+        if self._known or (step > 1 and time.monotonic() - self._begin < MEASURED):
+            return None
+        float(summed)  # waits for the GPU
+        now = time.monotonic()
+        if step == 1:
+            self._begin = now
+            return None
+        self._known = True
+        return (now - self._begin) / (step - 1) * steps
 
 
 class Bars:
@@ -26,6 +81,8 @@ class Bars:
 
     def __init__(self, console: Console, metric: str = "", tested: bool = True) -> None:
         self.console, self.metric, self.parts = console, metric, ("val", "test") if tested else ("val",)
+        self.forecast: Forecast | None = None
+        """What is said of the expected time, once it is known; None for nothing, or for nothing more."""
         self._progress = Progress(
             TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn(), TextColumn("epochs"),
             TextColumn("{task.fields[status]}"), TimeElapsedColumn(), TimeRemainingColumn(),
@@ -43,6 +100,13 @@ class Bars:
         """A bar for one training."""
         return Bar(self, name, epochs, done)
 
+    def expect(self, seconds: float | None, evaluated: bool = False) -> None:
+        """Says how long the run will take, given the time of an epoch's batches, or of a whole epoch."""
+        if self.forecast is not None and seconds is not None:
+            whole = seconds if evaluated else seconds * (1 + self.forecast.evaluation)
+            tell(self.console, self.forecast.text(whole))
+            self.forecast = None
+
 
 class Bar(Callback):
     """The progress of one training."""
@@ -50,10 +114,11 @@ class Bar(Callback):
     def __init__(self, bars: Bars, name: str, epochs: int, done: int) -> None:
         self._bars, self._name, self._epochs = bars, name, epochs
         self._task = bars._progress.add_task(visible(name), total=epochs, completed=done, status="")
-        self._looked, self._tail, self.done = 0.0, "", done
+        self._looked, self._tail, self.done, self._pace = 0.0, "", done, Pace()
 
     def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
         """After each batch: reads the loss at most every :data:`REFRESH` seconds."""
+        self._bars.expect(self._pace.measure(step, steps, summed))
         if (now := time.monotonic()) - self._looked < REFRESH:
             return
         self._looked = now
@@ -62,6 +127,8 @@ class Bar(Callback):
 
     def epoch(self, record: Record) -> None:
         """After each epoch."""
+        if record["epoch"] > 1:  # the first one compiles and fills caches
+            self._bars.expect(record["seconds"], evaluated=True)
         self.done = record["epoch"]
         figures = ", ".join(_figure(part, record) for part in self._bars.parts if part in record)
         self._tail = " ".join(filter(None, (self._bars.metric, figures, f"lr {record['lr']:.2g}")))

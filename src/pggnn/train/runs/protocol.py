@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pggnn.data.graphs import Graphs
 from pggnn.data.splits import random_split, stratified_folds
-from pggnn.files import to_json, write_text
+from pggnn.files import write_json
 from pggnn.seeds import derived_seed
 from pggnn.train import packed
 from pggnn.train.config import Config
@@ -149,37 +149,13 @@ def _hold_out(index: Tensor, y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
 
 def save_result(folder: Path, result: dict[str, Any]) -> None:
     """Writes the result of a training, which marks it as ended."""
-    write_text(folder / RESULT, to_json(result, indent=2) + "\n")
+    write_json(folder / RESULT, result)
 
 
 def load_result(folder: Path) -> dict[str, Any] | None:
     """The result of a training, or None while it has not ended."""
     result: dict[str, Any] | None = packed.read_json(folder / RESULT, TrialResult)
     return result
-
-
-def summarise(config: Config, folder: Path) -> RunSummary:
-    """The figures of a run whose trainings have all ended."""
-    every = trials(config)
-    ended = {trial: result for trial in every if (result := load_result(folder / trial.name)) is not None}
-    missing = [trial.name for trial in every if trial not in ended]
-    if missing:
-        raise ValueError(f"{folder}: {len(missing)} of {len(every)} trainings have not ended: {', '.join(missing)}")
-    per_seed: list[list[float]] = []
-    epochs: list[int] = []
-    for seed in config.protocol.seeds:
-        of_seed = [trial for trial in ended if trial.seed == seed]
-        if config.protocol.kind == "folds":
-            epoch, values = best_common_epoch([curve(log.read(folder / one.name), "test") for one in of_seed])
-            epochs.append(epoch)
-        else:
-            values = [ended[trial]["test"] for trial in of_seed]
-            key = "best_epoch" if config.protocol.report == "best" else "epoch"
-            epochs += [ended[trial][key] for trial in of_seed]
-        per_seed.append(values)
-    means = [statistics.fmean(values) for values in per_seed]
-    each = means if len(means) > 1 else per_seed[0]
-    return RunSummary(ended[every[0]]["metric"], statistics.fmean(means), deviation(each), each, epochs)
 
 
 def deviation(values: Sequence[float]) -> float:

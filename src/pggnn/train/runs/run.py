@@ -23,10 +23,12 @@ from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
 from pggnn.train.engine.models import COPIES, build
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
-from pggnn.train.runs.folder import claimed, clear, conclude, locked, missing, prepare, uses_gpu
+from pggnn.train.runs.folder import claimed, clear, locked, missing, prepare, uses_gpu
 from pggnn.train.runs.pool import Worker, WorkerPool, last_error, visible_gpus
 from pggnn.train.runs.progress import Bar, Bars
 from pggnn.train.runs.protocol import RunSummary, Trial
+from pggnn.train.runs.stored import Run
+from pggnn.train.runs.work import describe_work, forecast
 
 ERRORS = "errors.txt"
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed", "64": "64-true"}
@@ -56,9 +58,11 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     with claimed(config.folder, main):
         if main:
             prepare(config, graphs, resume)
-        pending, jobs = missing(config), side_by_side(config)
+        pending, jobs = missing(config), side_by_side(config) if processes()[0] == 1 else 1
         with Bars(console if main else Console(quiet=True), task.metric) as bars:
-            if processes()[0] == 1 and jobs > 1:
+            if main and pending:
+                announce(config, graphs, pending, jobs, bars)
+            if jobs > 1:
                 train_side_by_side([(config, trial) for trial in pending], jobs, resume, bars)
             elif pending:
                 fabric = make_fabric(config)
@@ -67,7 +71,15 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
                     bar = bars.add(trial.name, config.optim.epochs)
                     train_trial(config, trial, collater, fabric, resume, bar)
                     bar.finish()
-        return conclude(config, main)
+        return Run.read(config.folder).conclude(main)
+
+
+def announce(config: Config, graphs: Graphs, pending: list[Trial], jobs: int, bars: Bars) -> None:
+    """Says what a batch costs, and has the bars say how long the trainings will take, where a model reads sequences."""
+    split = protocol.split(config, graphs, pending[0])
+    if lines := describe_work(config, graphs, split):
+        tell(bars.console, "\n".join(lines))
+        bars.forecast = forecast(config, split, len(pending), jobs)
 
 
 def check(config: Config, graphs: Graphs) -> None:
@@ -213,6 +225,7 @@ def train_side_by_side(
                 code = worker.poll()
                 new = log.read(folder)[bar.done :]
                 longest = max([longest, *(record["seconds"] for record in new)])
+                bars.expect(worker.expected)
                 if new:
                     bar.epoch(new[-1])
                 if code is None:

@@ -1,7 +1,8 @@
 """A worker process: trains one trial after another.
 
 ``python -m pggnn.train.runs.worker`` reads one task from each line of its standard input, a JSON list: the file for
-errors, folder, seed, fold, resume and until. It answers with an exit code, and ends when its input ends.
+errors, folder, seed, fold, resume and until. It answers with an exit code, and before that with the seconds that an
+epoch's batches will take, once it knows them, a number with a point. It ends when its input ends.
 """
 
 import gc
@@ -9,14 +10,16 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import torch
+from torch import Tensor
 
 from pggnn.train.engine.log import Record
 from pggnn.train.engine.loop import Callback
 from pggnn.train.options import load
+from pggnn.train.runs.progress import Pace
 from pggnn.train.runs.protocol import Trial
 from pggnn.train.runs.run import ORPHANED, STOPPED, load_graphs, make_collater, make_fabric, train_trial
 
@@ -26,15 +29,19 @@ class Ended(Exception):
 
 
 class Limits(Callback):
-    """Stops the training when its parent process has ended, or when there is no time for another epoch."""
+    """Stops the training when its parent process has ended, or when there is no time for another epoch; tells how long
+    an epoch's batches take."""
 
-    def __init__(self, until: float, epochs: int) -> None:
+    def __init__(self, until: float, epochs: int, expect: Callable[[float], None]) -> None:
         self.parent, self.until, self.epochs = os.getppid(), until, epochs
+        self._pace, self._expect = Pace(), expect
 
-    def step(self, *args: Any) -> None:
+    def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
         """After each batch."""
         if os.getppid() != self.parent:
             raise Ended(ORPHANED)
+        if (seconds := self._pace.measure(step, steps, summed)) is not None:
+            self._expect(seconds)
 
     def epoch(self, record: Record) -> None:
         """After each epoch."""
@@ -42,19 +49,19 @@ class Limits(Callback):
             raise Ended(STOPPED)
 
 
-def train(folder: str, seed: str, fold: str, resume: str, until: str) -> None:
-    """Trains one trial of the run in ``folder``."""
+def train(folder: str, seed: str, fold: str, resume: str, until: str, *, expect: Callable[[float], None]) -> None:
+    """Trains one trial of the run in ``folder``; ``expect`` is called with the seconds of an epoch's batches."""
     config = load(folder)
-    limits, fabric = Limits(float(until), config.optim.epochs), make_fabric(config)
+    limits, fabric = Limits(float(until), config.optim.epochs, expect), make_fabric(config)
     collater = make_collater(config, load_graphs(config), fabric)
     trial = Trial(int(seed), None if fold == "None" else int(fold))
     train_trial(config, trial, collater, fabric, None if resume == "new" else resume, limits)
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], expect: Callable[[float], None] = lambda seconds: None) -> int:
     """:func:`train`, with an exit code; an expected error is one line on standard error."""
     try:
-        train(*arguments)
+        train(*arguments, expect=expect)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -73,7 +80,7 @@ def serve() -> None:
         with open(errors, "a") as file:
             for stream in (1, 2):
                 os.dup2(file.fileno(), stream)
-        print(run(arguments), file=answers)
+        print(run(arguments, lambda seconds: print(float(seconds), file=answers)), file=answers)
         gc.collect()
         torch.cuda.empty_cache()
 

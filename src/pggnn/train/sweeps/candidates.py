@@ -6,23 +6,20 @@ the mean of the best epoch of each training.
 
 import math
 import statistics
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from pggnn.console import tell
-from pggnn.files import to_json, write_text
+from pggnn.files import markdown_table, write_json, write_text
 from pggnn.train.config import Config, DataConfig, as_yaml, difference, plain
-from pggnn.train.engine import log
 from pggnn.train.engine.task import METRIC
-from pggnn.train.options import load, parse
+from pggnn.train.options import parse
 from pggnn.train.runs import protocol
-from pggnn.train.runs.folder import CIRCUMSTANCES, is_run, missing
+from pggnn.train.runs.folder import CIRCUMSTANCES, missing
 from pggnn.train.runs.run import Failed
+from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import Arguments, RunKey, select_runs, slug
-from pggnn.train.sweeps.sweep import keep_published, share_cores, train_missing
+from pggnn.train.sweeps.sweep import Sweep, keep_published, read_ended, train_missing
 
 
 @dataclass(frozen=True)
@@ -86,92 +83,67 @@ class Candidate:
         return protocol.figure(mean * scale, None if std is None else std * scale, digits)
 
 
-def rank(
-    title: str,
-    searches: dict[str, Search],
-    out: Path,
-    only: Sequence[str] = (),
-    jobs: int = 0,
-    more: Arguments = (),
-    console: Console | None = None,
-    until: float = math.inf,
-) -> list[Candidate]:
+def rank(title: str, searches: dict[str, Search], out: Path, sweep: Sweep) -> list[Candidate]:
     """Trains the candidates, and returns those that have ended, the best of each data set first.
 
     Args:
         title: Name of the search.
         searches: The candidates of each data set.
         out: Folder of the runs; those that are there already are ranked too.
-        only: Candidates and data sets to run, see :func:`pggnn.train.sweeps.keys.select_runs`.
-        jobs: Trainings at once; 0 for one per core.
-        more: Further options of ``pggnn train``, for all runs.
-        console: Where to show progress.
-        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call continues.
+        sweep: Which candidates and data sets to run, and how.
     """
-    jobs, given = share_cores(jobs)
     configs: dict[RunKey, Config] = {}
     folders = {(name, data): one.folder(out, name) for data, one in searches.items() for name in one.candidates}
-    for name, data in select_runs(title, folders, only):
+    for name, data in select_runs(title, folders, sweep.only):
         one, place = searches[data], ("--run.out", str(folders[name, data]))
-        configs[name, data] = one.config(name, *one.protocol, *given, *more, *place)
-    configs = keep_published(configs, more)
-    console = console or Console(stderr=True)
+        configs[name, data] = one.config(name, *one.protocol, *sweep.options, *place)
+    configs = keep_published(configs, sweep.more)
     try:
-        train_missing(title, configs, jobs, console, until, tested=False)
+        train_missing(title, configs, sweep, tested=False)
     except Failed as error:  # of some candidates; the others are ranked
         if all(missing(config) for config in configs.values()):
             raise
-        tell(console, f"{title}: {error}; left out of the table")
-    configs |= {key: load(folder) for key, folder in folders.items() if key not in configs and is_run(folder)}
-    done = [measure(key, searches[key[1]], config) for key, config in configs.items() if not missing(config)]
+        tell(sweep.console, f"{title}: {error}; left out of the table")
+    done = [measure(key, searches[key[1]], run) for key, run in read_ended(folders).items()]
     return sorted(done, key=lambda one: (list(searches).index(one.data), one.loss))
 
 
-def measure(key: RunKey, search: Search, config: Config) -> Candidate:
+def measure(key: RunKey, search: Search, run: Run) -> Candidate:
     """The validation figure of a run that has ended; under cross-validation at the best epoch for all folds."""
-    folders = [config.folder / trial.name for trial in protocol.trials(config)]
-    results = [result for folder in folders if (result := protocol.load_result(folder)) is not None]
+    results, logs = run.results.values(), run.logs.values()
     values = [math.nan if result["val"] is None else result["val"] for result in results]
     epochs = [result["best_epoch"] for result in results]
-    logs = [log.read(folder) for folder in folders]
-    if config.protocol.kind in protocol.CROSS_VALIDATION:
+    if run.config.protocol.kind in protocol.CROSS_VALIDATION:
         epoch, values = protocol.best_common_epoch([protocol.curve(records, "val") for records in logs])
         epochs = [epoch]
-    seconds = statistics.median(record["seconds"] for records in logs for record in records)
     late = statistics.fmean(record["val"] for records in logs for record in records[len(records) // 2 :])
     own = search.config(key[0], *search.protocol)
+    assert run.seconds is not None
     return Candidate(
-        *key, results[0]["metric"], statistics.fmean(values), protocol.deviation(values), statistics.fmean(epochs),
-        len(folders), seconds, search.candidates[key[0]], late,
-        tuple(difference(config, own, (*CIRCUMSTANCES, "protocol.seeds"))),
+        *key, run.metric, statistics.fmean(values), protocol.deviation(values), statistics.fmean(epochs),
+        len(logs), run.seconds, search.candidates[key[0]], late,
+        tuple(difference(run.config, own, (*CIRCUMSTANCES, "protocol.seeds"))),
     )  # fmt: skip
 
 
 def write(ranked: list[Candidate], path: Path) -> None:
     """The candidates as a Markdown table, and as JSON beside it."""
-    lines = [
-        "# Candidates by validation",
-        "",
-        "| data | candidate | validation | second half | trainings | epoch | s/epoch | options |",
-        "| --- | --- | --: | --: | --: | --: | --: | --- |",
-    ]
-    for one in ranked:
-        options = f"`{' '.join(one.options)}`" if one.options else ""
-        lines.append(
-            f"| {one.data} | {one.name} | {one} | {one.late_figure} | {one.trainings} | {one.epoch:.0f} "
-            f"| {one.seconds_per_epoch:.2f} | {options} |"
-        )
-    lines += [
-        "",
-        "- Second half: the mean over the second half of the epochs, where no epoch is chosen.",
-        "- No test figure was read for this.",
+    rows = [
+        (one.data, one.name, one, one.late_figure, one.trainings, f"{one.epoch:.0f}", f"{one.seconds_per_epoch:.2f}",
+         f"`{' '.join(one.options)}`" if one.options else "")
+        for one in ranked
+    ]  # fmt: skip
+    headings = ("data", "candidate", "validation", "second half", "trainings", "epoch", "s/epoch", "options")
+    notes = [
+        "Second half: the mean over the second half of the epochs, where no epoch is chosen.",
+        "No test figure was read for this.",
     ]
     for otherwise in dict.fromkeys(one.otherwise for one in ranked if one.otherwise):
         of = dict.fromkeys(one.data for one in ranked if one.otherwise == otherwise)
-        lines.append(f"- {', '.join(of)}: {'; '.join(otherwise)}.")
-    write_text(path, "\n".join([*lines, ""]))
-    listed = to_json([asdict(one) for one in ranked], indent=2)
-    write_text(path.with_suffix(".json"), listed + "\n")
+        notes.append(f"{', '.join(of)}: {'; '.join(otherwise)}.")
+    lines = markdown_table(headings, rows, ("data", "candidate", "options"))
+    write_text(path, "\n".join(["# Candidates by validation", "", *lines, "", *(f"- {note}" for note in notes), ""]))
+    write_json(path.with_suffix(".json"), [asdict(one) for one in ranked])
 
 
 def write_config(one: Candidate, search: Search, tried: int, command: str, path: Path) -> None:

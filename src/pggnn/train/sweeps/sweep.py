@@ -4,7 +4,11 @@ import json
 import math
 import os
 import statistics
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 
@@ -14,18 +18,37 @@ from pggnn.train import packed
 from pggnn.train.config import FILE, Config, difference
 from pggnn.train.engine import log
 from pggnn.train.options import load
-from pggnn.train.runs.folder import CIRCUMSTANCES, claimed, discard_unbegun, is_done, missing, prepare
+from pggnn.train.runs.folder import CIRCUMSTANCES, claimed, discard_unbegun, is_done, is_run, missing, prepare
 from pggnn.train.runs.progress import Bars
 from pggnn.train.runs.protocol import Trial, trials
 from pggnn.train.runs.run import check, load_graphs, train_side_by_side
+from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import Arguments, RunKey
 
 
-def share_cores(jobs: int) -> tuple[int, Arguments]:
-    """Number of trainings at once, one per core for 0, and the options that divide the cores among them."""
-    cores = os.cpu_count() or 1
-    jobs = jobs or cores
-    return jobs, ("--run.jobs", str(jobs), "--run.threads", str(max(1, cores // jobs)))
+@dataclass(frozen=True)
+class Sweep:
+    """Which runs of a table or search are trained, and how."""
+
+    only: Sequence[str] = ()
+    """Rows and columns, see :func:`~pggnn.train.sweeps.keys.select_runs`."""
+    jobs: int = 0
+    """Trainings at once; 0 for one per core."""
+    more: Arguments = ()
+    """Further options of ``pggnn train``, for all runs."""
+    console: Console = field(default_factory=partial(Console, stderr=True))
+    """Where to show progress."""
+    until: float = math.inf
+    """When to stop, as ``time.time()`` counts, after whole epochs; the same call continues."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", self.jobs or os.cpu_count() or 1)
+
+    @property
+    def options(self) -> Arguments:
+        """What all runs are given: their share of the cores, and :attr:`more`."""
+        threads = max(1, (os.cpu_count() or 1) // self.jobs)
+        return "--run.jobs", str(self.jobs), "--run.threads", str(threads), *self.more
 
 
 def keep_published(configs: dict[RunKey, Config], given: Arguments) -> dict[RunKey, Config]:
@@ -47,19 +70,16 @@ def keep_published(configs: dict[RunKey, Config], given: Arguments) -> dict[RunK
     return found
 
 
-def train_missing(
-    name: str, configs: dict[RunKey, Config], jobs: int, console: Console, until: float = math.inf, tested: bool = True
-) -> list[tuple[Config, Trial]]:
-    """Trains the trials that have not ended, and returns those that still have not when the time is up.
+def train_missing(name: str, configs: dict[RunKey, Config], sweep: Sweep, tested: bool = True) -> None:
+    """Trains the trials that have not ended, and says which still have not when the time is up.
 
     Args:
         name: Title of the table or search.
         configs: The runs.
-        jobs: Trainings at once.
-        console: Where to show progress.
-        until: When to stop, as ``time.time()`` counts, after whole epochs; the same call continues.
+        sweep: How they are trained.
         tested: Whether test figures are shown.
     """
+    console, jobs = sweep.console, sweep.jobs
     known: dict[str, Graphs] = {}
     undone: list[tuple[Config, Graphs]] = []
     for (row, column), config in configs.items():  # all are checked before the first folder is made
@@ -81,11 +101,15 @@ def train_missing(
         if pending:
             console.print(f"{name}: {len(pending)} training{'s' * (len(pending) > 1)} to do, {jobs} at once")
         with Bars(console, tested=tested) as bars:
-            train_side_by_side(pending, jobs, "last", bars, until)
-    left = _missing(configs)
-    if left:
+            train_side_by_side(pending, jobs, "last", bars, sweep.until)
+    if left := _missing(configs):
         tell(console, _describe(name, configs, left, jobs))
-    return left
+
+
+def read_ended(folders: dict[RunKey, Path]) -> dict[RunKey, Run]:
+    """The runs in these folders whose trainings have all ended."""
+    found = {key: Run.read(folder) for key, folder in folders.items() if is_run(folder)}
+    return {key: run for key, run in found.items() if run.complete}
 
 
 def _describe(name: str, configs: dict[RunKey, Config], left: list[tuple[Config, Trial]], jobs: int) -> str:

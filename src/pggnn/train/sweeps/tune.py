@@ -2,11 +2,8 @@
 
 import math
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-
-from rich.console import Console
 
 from pggnn.data.features.walks import MOST_NODES
 from pggnn.data.schema import Schema
@@ -16,26 +13,20 @@ from pggnn.train.runs import protocol
 from pggnn.train.runs.run import load_graphs
 from pggnn.train.sweeps.candidates import Candidate, Search, rank, write, write_config
 from pggnn.train.sweeps.keys import Arguments
+from pggnn.train.sweeps.sweep import Sweep
 
 GIVEN, CONTROL = "as given", "GIN"
 BEST = "best.yaml"
 
 
-def tune(
-    options: Arguments,
-    out: Path | None = None,
-    only: Sequence[str] = (),
-    jobs: int = 0,
-    console: Console | None = None,
-    until: float = math.inf,
-) -> tuple[list[Candidate], Path]:
+def tune(options: Arguments, out: Path | None, sweep: Sweep) -> tuple[list[Candidate], Path]:
     """Changes one option at a time, then combines those that helped. Returns the candidates, the best first, and the
     folder of their runs, of a table, and of the best one's config.
 
     Args:
         options: Options of ``pggnn train``: the data, and whatever all candidates share.
         out: Folder; by default ``runs/DATA-tune``.
-        only, jobs, console, until: See :func:`pggnn.train.sweeps.candidates.rank`.
+        sweep: Which candidates to run, and how.
     """
     if any(option.partition("=")[0] == "--run.out" for option in options):
         raise ValueError("each candidate has a folder of its own: give one for all of them by --out, not by --run.out")
@@ -53,7 +44,7 @@ def tune(
     if int(graphs.nodes.max()) > MOST_NODES:
         tried.pop("walks", None)
     search = Search(options, tried)
-    ranked = rank("tune", {data: search}, out, only, jobs, (), console, until)
+    ranked = rank("tune", {data: search}, out, sweep)
     found = {one.name: one.loss for one in ranked}
     helped = [one for one in tried if one != CONTROL and found.get(one, math.inf) < found.get(GIVEN, -math.inf)]
     helped = [
@@ -63,7 +54,7 @@ def tune(
         together = " + ".join(helped)
         every = tuple(option for one in helped for option in tried[one])
         search = replace(search, candidates=tried | {together: every})
-        ranked = rank("tune", {data: search}, out, [together], jobs, (), console, until)
+        ranked = rank("tune", {data: search}, out, replace(sweep, only=[together]))
     if ranked:
         write(ranked, out / "tune.md")
         command = shlex.join(["pggnn", "tune", *options])

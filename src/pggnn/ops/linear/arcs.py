@@ -11,7 +11,6 @@ what is not such a sum (the closed frame of 𝔊, structural bits, other groups)
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -92,6 +91,8 @@ class Layout(NamedTuple):
 
     slot: Tensor
     """``[…, S]``."""
+    owner: Tensor
+    """``[S]`` the node that each place belongs to."""
     node: Tensor
     """``[M]`` the node that each segment belongs to."""
     step: Tensor
@@ -103,7 +104,8 @@ class Layout(NamedTuple):
 def recurrence(
     gates: Tensor, weights: list[Tensor], graph: Graph, reading: Reading, cell: str, plan: Plan | None = None
 ) -> Tensor:
-    """The sum over each node's sequences of the last hidden state; the last weight belongs to ``graph.codes``.
+    """The sum over each node's sequences of the last hidden state. After the two weights of a hidden part, which are
+    empty, comes what each centre adds to its slots (``[0, 2H]`` for nothing); the last belongs to ``graph.codes``.
 
     ``plan`` keeps what depends on degrees alone for the next call.
     """
@@ -111,21 +113,24 @@ def recurrence(
     dtype, hidden, affine = state_dtype(gates, weights), weights[0].size(1), CELLS[cell].affine
     assert affine is not None
     nodes, edges = graph.degree.size(0), graph.rows.size(0)
-    table = gates.to(dtype)
+    table, center = gates.to(dtype), weights[2].to(dtype)
     # The empty sum connects the result to its inputs where there is nothing to read.
-    out = table.new_zeros(nodes, hidden) + table[:0].sum()
+    out = table.new_zeros(nodes, hidden) + table[:0].sum() + center[:0].sum()
     centers = torch.arange(graph.root, graph.root + nodes, device=gates.device)
     row = torch.cat([graph.rows, graph.rows.new_zeros(1), centers])
 
-    def read(slot: Tensor, bits: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Gate and input of slots of any shape."""
+    def read(slot: Tensor, node: Tensor, bits: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Gate and input of slots of any shape, and of the nodes they belong to."""
         x = table.index_select(0, row.index_select(0, slot.flatten()))
+        if center.size(0) > 0:
+            seen = x + center.index_select(0, node.expand_as(slot).flatten())
+            x = torch.where((slot < edges).flatten().unsqueeze(-1), seen, x)
         a, b = affine(x if bits is None else x + bits.to(dtype) @ weights[-1].to(dtype))
         real = (slot != edges).flatten().unsqueeze(-1)
         a, b = torch.where(real, a, 1), torch.where(real, b, 0)
         return a.unflatten(0, slot.shape), b.unflatten(0, slot.shape)
 
-    arcs = reading.limit is None and graph.codes is None and (reading.group, reading.frame) in ARCS
+    arcs = graph.codes is None and is_sum_of_arcs(reading)
     build: Callable[..., Layout] = _stretches if arcs else _sequences
     layout = build(graph, reading, edges) if plan is None else plan.shape.derived(build, reading, edges)
     if layout.node.size(0) == 0 or table.size(0) == 0:
@@ -134,7 +139,7 @@ def recurrence(
         last = _whole_group(read, layout, graph, reading)
     else:
         bits = None if graph.codes is None else read_bits(graph.codes, layout.step, weights[-1].size(0))
-        last = fold(Steps(*read(layout.slot, bits)), join_steps, layout.counts).added
+        last = fold(Steps(*read(layout.slot, layout.owner, bits)), join_steps, layout.counts).added
     return out.index_add(0, layout.node, last).to(gates.dtype)
 
 
@@ -143,24 +148,29 @@ ARCS = {("pairs", "merged"), ("pairs", "open"), ("dihedral", "merged"), ("dihedr
 of what it has read, which is not next to the arc."""
 
 
-Read = Callable[[Tensor], tuple[Tensor, Tensor]]
+def is_sum_of_arcs(reading: Reading) -> bool:
+    """Whether all of such a group is read."""
+    return reading.limit is None and (reading.group, reading.frame) in ARCS
+
+
+Read = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def _whole_group(read: Read, layout: Layout, graph: Graph, reading: Reading) -> Tensor:
     """``[N, H]`` the sum over the sequences of each segment's node."""
     edges, node = graph.rows.size(0), layout.node
     n = graph.degree.index_select(0, node)
-    parts = (_pairs if reading.group == "pairs" else _ring)(*read(layout.slot), layout, edges)
+    parts = (_pairs if reading.group == "pairs" else _ring)(*read(layout.slot, layout.owner), layout, edges)
     product, _, _, inside, around = fold(parts, join_arcs, layout.counts)
     total = inside + around
     order = reading.orders.order(n).unsqueeze(-1)
     if reading.frame == "closed":  # each rotation ends with its first member: its arcs are longer by one
         inputs = fold(Steps(torch.ones_like(parts.inside), parts.inside), join_steps, layout.counts).added
         return total + product * inputs
-    center_a, center_b = read(edges + 1 + node) if reading.frame == "merged" else (total * 0 + 1, total * 0)
+    center_a, center_b = read(edges + 1 + node, node) if reading.frame == "merged" else (total * 0 + 1, total * 0)
     start = center_b
     if reading.group == "pairs":  # the fixed point of odd n is read before the cycle
-        fixed_a, fixed_b = read(torch.where(n % 2 == 1, graph.start.index_select(0, node), edges))
+        fixed_a, fixed_b = read(torch.where(n % 2 == 1, graph.start.index_select(0, node), edges), node)
         start = fixed_a * start + fixed_b
     return center_a * (total + order * product * start) + order * center_b
 
@@ -194,11 +204,12 @@ def _stretches(graph: Graph | Plan, reading: Reading, edges: int) -> Layout:
     """Each node's cycle: its places two by two for 𝔊, one by one for a ring."""
     width = 2 if reading.group == "pairs" else 1
     node, _, segment, place, counts = _segments(graph, lambda n: n * 0 + 1, lambda n: n // width)
-    n, start = (one.index_select(0, node).index_select(0, segment) for one in (graph.degree, graph.start))
+    owner = node.index_select(0, segment)
+    n, start = (one.index_select(0, owner) for one in (graph.degree, graph.start))
     real = place < n // width
     places = (width * place + torch.arange(width, device=place.device).unsqueeze(-1)) * real
     slot = GROUPS["pairs"].slot(places, n % 2, n) if width == 2 else places
-    return Layout(torch.where(real, start + slot, edges), node, place[:0], counts)
+    return Layout(torch.where(real, start + slot, edges), owner, node, place[:0], counts)
 
 
 def _sequences(graph: Graph | Plan, reading: Reading, edges: int) -> Layout:
@@ -212,7 +223,7 @@ def _sequences(graph: Graph | Plan, reading: Reading, edges: int) -> Layout:
     slot = reading.slot(number, place, n)
     slot = torch.where(slot == ROOT, edges + 1 + owner, start + slot) if reading.reads_root else start + slot
     step = first_steps(graph.degree, reading).index_select(0, owner) + number * reading.length(n) + place
-    return Layout(torch.where(real, slot, edges), node, step, counts)
+    return Layout(torch.where(real, slot, edges), owner, node, step, counts)
 
 
 Number = Callable[[Any], Any]
@@ -229,34 +240,14 @@ def _segments(
         found[(max(length(n), 1) - 1).bit_length()] += nodes * count(n)
     counts = tuple(found[k] for k in range(max((k for k in found if found[k]), default=-1) + 1))
     times = count(graph.degree.index_select(0, graph.order))
-    node, number = _spread(times, sum(counts))
+    node, number = spread(times, sum(counts))
     node = graph.order.index_select(0, node)
     sizes = length(graph.degree.index_select(0, node)).clamp(min=1) - 1
-    segment, place = _spread(
-        1 << torch.frexp(sizes.double()).exponent.long(), sum(c << k for k, c in enumerate(counts))
-    )
+    segment, place = spread(1 << torch.frexp(sizes.double()).exponent.long(), sum(c << k for k, c in enumerate(counts)))
     return node, number, segment, place, counts
 
 
-def _spread(times: Tensor, total: int) -> tuple[Tensor, Tensor]:
+def spread(times: Tensor, total: int) -> tuple[Tensor, Tensor]:
     """0, 1, 2, … each repeated so often, and the number of each repetition."""
     which = torch.repeat_interleave(times, output_size=total)
     return which, torch.arange(total, device=times.device) - (times.cumsum(0) - times).index_select(0, which)
-
-
-class LinearOperation:
-    """The same as an :class:`~pggnn.ops.operator.Operation`, which keeps nothing and runs again to go back."""
-
-    def __init__(self, gates: Tensor, weights: list[Tensor], graph: Graph, reading: Reading, cell: str) -> None:
-        self.gates, self.weights, self.graph, self.reading, self.cell = gates, weights, graph, reading, cell
-
-    def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
-        with torch.no_grad():
-            out = recurrence(self.gates, self.weights, self.graph, self.reading, self.cell)
-        return out, self.gates.new_empty(0, dtype=state_dtype(self.gates, self.weights))
-
-    def backward(self, d_out: Tensor, kept: Tensor) -> tuple[Tensor, list[Tensor]]:
-        # Autograd records nothing inside an operator, torch.func does.
-        call = partial(recurrence, graph=self.graph, reading=self.reading, cell=self.cell)
-        d_gates, d_weights = torch.func.vjp(call, self.gates, self.weights)[1](d_out)
-        return d_gates, d_weights

@@ -5,7 +5,7 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from pggnn.baselines.options import MODELS
 from pggnn.data.catalogue import lookup
 from pggnn.data.schema import Schema
+from pggnn.files import write_json
 from pggnn.train import packed
 from pggnn.train.config import FILE, KEYS, Config, DataConfig
 from pggnn.train.engine import log
@@ -64,6 +65,11 @@ class Run:
             return self.config.data.name
 
     @property
+    def counted(self) -> str:
+        """What is counted in generated graphs."""
+        return str(self.config.data.options.get("task", "triangles"))
+
+    @property
     def model(self) -> str:
         """The network, as the paper writes it."""
         return MODELS[self.config.model.name].label
@@ -78,15 +84,51 @@ class Run:
         """Whether every training has ended."""
         return len(self.results) == len(self.logs)
 
+    @property
+    def which(self) -> str:
+        """The checkpoint that the figures belong to; the paper's cross-validation comes nearest to its best ones."""
+        return "best" if self.config.protocol.kind == "folds" else self.config.protocol.report
+
     @cached_property
     def figures(self) -> RunSummary | None:
         """The run's figures; of what there is so far where it is not :attr:`complete`."""
-        if self.complete and (self.config.protocol.kind != "folds" or all(self.logs.values())):
-            return protocol.summarise(self.config, self.folder)
-        stored: RunSummary | None = packed.read_json(self.folder / SUMMARY, RunSummary)
-        if stored and (self.complete or not any(self.logs.values())):
-            return stored
-        return self._figures_so_far()
+        folds = self.config.protocol.kind == "folds"
+        if not self.complete or (folds and not all(self.logs.values())):
+            stored: RunSummary | None = packed.read_json(self.folder / SUMMARY, RunSummary)
+            if stored and (self.complete or not any(self.logs.values())):
+                return stored
+        per_seed, epochs = [], []
+        for seed in self.config.protocol.seeds:
+            of_seed = [trial for trial in self.logs if trial.seed == seed]
+            if folds:
+                curves = [curve for trial in of_seed if (curve := protocol.curve(self.logs[trial], "test"))]
+                epoch, values = protocol.best_common_epoch(curves) if curves else (0, [])
+                epochs += [epoch] * bool(curves)
+            else:
+                tested = [found for trial in of_seed if (found := self.tested(trial))]
+                values = [test for _, test in tested]
+                epochs += [epoch for epoch, _ in tested]
+            per_seed += [values] if values else []
+        if not per_seed:
+            return None
+        means = [statistics.fmean(values) for values in per_seed]
+        each = per_seed[0] if len(means) == 1 and self.complete else means
+        return RunSummary(self.metric, statistics.fmean(means), protocol.deviation(each), each, epochs)
+
+    def conclude(self, write: bool = True) -> RunSummary:
+        """The figures of a run whose trainings have all ended; also written to its folder, unless it is packed."""
+        if not self.complete or self.figures is None:
+            raise ValueError(f"{self.folder}: {' '.join(self.lacks)}")
+        if write and not packed.holds(self.folder):
+            write_json(self.folder / SUMMARY, asdict(self.figures))
+        return self.figures
+
+    def tested(self, trial: Trial) -> tuple[int, float] | None:
+        """The epoch that a training was tested at, and its figure: the latest so far if it has not ended."""
+        if trial in self.results:
+            result = self.results[trial]
+            return result[{"last": "epoch", "best": "best_epoch"}[self.which]], result["test"]
+        return next(reversed(protocol.curve(self.logs[trial], "test").items()), None)
 
     @property
     def metric(self) -> str:
@@ -170,26 +212,6 @@ class Run:
             if value != usual:
                 lines.append(shlex.join([f"--{key}", as_text(value)]))
         return " \\\n  ".join(lines)
-
-    def _figures_so_far(self) -> RunSummary | None:
-        each, epochs = [], []
-        for seed in self.config.protocol.seeds:
-            known = {
-                trial: [record for record in records if "test" in record]
-                for trial, records in self.logs.items()
-                if trial.seed == seed
-            }
-            if self.config.protocol.kind == "folds":
-                curves = [protocol.curve(records, "test") for records in known.values() if records]
-                epoch, values = protocol.best_common_epoch(curves) if curves else (0, [])
-                epochs += [epoch] * bool(curves)
-            else:
-                ended = {trial: self.results[trial]["test"] for trial in known if trial in self.results}
-                values = [*ended.values(), *(one[-1]["test"] for key, one in known.items() if one and key not in ended)]
-                epochs += [records[-1]["epoch"] for records in known.values() if records]
-            if values:
-                each.append(statistics.fmean(values))
-        return RunSummary(self.metric, statistics.fmean(each), protocol.deviation(each), each, epochs) if each else None
 
 
 def find_runs(folder: str | Path) -> list[Path]:
