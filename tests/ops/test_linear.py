@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from test_group_recurrence import PARALLEL, assert_matches_reference, degrees_for, outcome
+from test_group_recurrence import PARALLEL, assert_matches_reference, degrees_for
 
 from pggnn import PGConv, Plan
 from pggnn.cells import Recurrence
@@ -227,11 +227,6 @@ def test_compiled_without_a_graph_break():
     outcomes = [(out := f(x), *torch.autograd.grad(out.sin().sum(), [x, *rnn.parameters()])) for f in (call, compiled)]
     for ours, theirs in zip(*outcomes, strict=True):
         torch.testing.assert_close(ours, theirs)
-
-
-def test_there_is_no_kernel_yet():
-    with pytest.raises(ValueError, match='"triton" has no kernel for the cell \'linear\'; use backend="auto"'):
-        outcome("triton", Reading(), "linear", 1, PARALLEL, torch.float)
 
 
 def test_joining_is_associative():

@@ -81,6 +81,8 @@ def group_recurrence(
         from pggnn.ops.fused.shape import refusal
 
         reason = refusal(gates, weights[0].size(1), cell)
+        if reason is None and CELLS[cell].affine is not None and (structure is not None or reading.frame == "chain"):
+            reason = f"has no kernel for the cell {cell!r} with structural bits, or in a chain"
         if reason is not None and backend == "triton":
             raise ValueError(f'backend="triton" {reason}; use backend="auto"')
         fused = reason is None

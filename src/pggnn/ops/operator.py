@@ -50,7 +50,7 @@ def differentiable(
         )[0]  # fmt: skip
         return out
     recurrence = arcs.recurrence if is_affine else plain.recurrence
-    if is_affine and not has_kernel(gates, weights, graph):
+    if is_affine and not (fused or has_kernel(gates, weights, graph)):
         with without_autocast(gates):
             return arcs.recurrence(gates, weights, graph, reading, cell, plan)
     if torch._C._are_functorch_transforms_active() or has_tangents((gates, *weights)):
@@ -78,10 +78,15 @@ def _operation(
     plan: Plan | None = None,
 ) -> Operation:  # fmt: skip
     reading.check(graph.profile)
-    if CELLS[cell].affine is not None:
+    is_affine = CELLS[cell].affine is not None
+    if not fused and is_affine:
         return LinearOperation(gates, weights, graph, reading, cell, plan)
     if not fused:
         return Packed(gates, weights, graph, reading, cell, workspace, plan)
+    if is_affine:
+        from pggnn.ops.fused.linear import FusedLinear
+
+        return FusedLinear(gates, weights, graph, reading, plan)
     from pggnn.ops.fused.operation import Fused
 
     return Fused(gates, weights, graph, reading, cell, workspace, plan)

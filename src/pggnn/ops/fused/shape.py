@@ -9,8 +9,8 @@ from torch import Tensor
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 """Whether kernels run on the CPU, in Triton's interpreter."""
-KERNELS = ("lstm", "gru", "srn", "srn-relu", "srn-identity")
-"""Cells that the kernels know, see :mod:`pggnn.ops.triton.cells`."""
+KERNELS = ("lstm", "gru", "srn", "srn-relu", "srn-identity", "linear")
+"""Cells that the kernels know, see :mod:`pggnn.ops.triton.cells` and :mod:`pggnn.ops.triton.linear`."""
 WIDEST = 256
 """Channels that the kernels have room for."""
 ROOM = 784
@@ -50,6 +50,8 @@ def refusal(gates: Tensor, hidden: int, cell: str) -> str | None:
         return "needs a GPU, or Triton's interpreter (TRITON_INTERPRET=1)"
     if gates.dtype == torch.double:
         return "has no float64"
+    if cell == "linear":  # no weights to keep
+        return None
     if hidden > WIDEST:
         return f"has kernels for at most {WIDEST} channels, not for {hidden}"
     if padded(hidden) < LEAST_STREAMED and not has_room(gates.device, row_bytes(gates, hidden)):

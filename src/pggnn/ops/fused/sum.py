@@ -7,6 +7,7 @@ import triton
 from torch import Tensor
 
 from pggnn.ops.triton.sums import sum_rows
+from pggnn.plan import Plan
 
 COLUMNS = 256
 """Columns of a program at most."""
@@ -50,6 +51,17 @@ def readers(number: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The rows that have each number, number by number, and where those of each begin."""
     by_number, rows = torch.sort(number, stable=True)
     return rows, torch.searchsorted(by_number, torch.arange(count + 1, device=number.device))
+
+
+def slot_readers(rows: Tensor, count: int, plan: Plan | None) -> tuple[Tensor, Tensor]:
+    """The slots that read each of ``count`` gate rows; those of nodes are shared by the layers on a plan."""
+    if plan is not None and rows is plan.neighbor:
+        return plan.derived(_neighbor_readers, count)
+    return readers(rows, count)
+
+
+def _neighbor_readers(plan: Plan, count: int) -> tuple[Tensor, Tensor]:
+    return readers(plan.neighbor, count)
 
 
 def add_up(values: Tensor, out: Tensor, rows: Tensor, begins: Tensor, root: int | None = None, own: int = 0) -> None:

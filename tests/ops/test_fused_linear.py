@@ -1,0 +1,104 @@
+"""The linear cell's kernels in Triton against the definition: on a GPU if there is one, else in its interpreter."""
+
+import pytest
+import torch
+from test_group_recurrence import PARALLEL, assert_matches_reference, outcome
+
+from pggnn import PGConv, Plan
+from pggnn.ops import group_recurrence
+from pggnn.orderings import Reading
+from pggnn.plan import PaddedPlan
+from pggnn.testing import READINGS, random_graph
+
+triton = pytest.importorskip("triton")
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+DEGREES = (0, 1, 2, 3, 6, 7)
+WHOLE = [Reading(), Reading(frame="open"), *(Reading("dihedral", frame) for frame in ("merged", "closed", "open"))]
+gpu = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU on this machine")
+
+
+@pytest.mark.parametrize("reading", WHOLE, ids=str)
+def test_the_whole_group(reading):
+    assert_matches_reference(reading, "linear", 1, PARALLEL, torch.float, DEGREES, backend="triton", hidden=3)
+
+
+@pytest.mark.parametrize("reading", [one for one in READINGS if one not in WHOLE and one.frame != "chain"], ids=str)
+def test_step_by_step(reading):
+    assert_matches_reference(reading, "linear", 1, PARALLEL, torch.float, (0, 1, 2, 4), backend="triton", hidden=2)
+
+
+@gpu
+@pytest.mark.parametrize("reading", WHOLE, ids=str)
+def test_every_degree(reading):
+    assert_matches_reference(reading, "linear", 1, PARALLEL, torch.float, (*range(41), 64), backend="triton", hidden=70)
+
+
+@pytest.mark.parametrize("options", [{}, {"orderings": "single"}, {"edge_dim": 3, "root": "linear"}])
+def test_layers(options):
+    """With what the centre adds to the gates of its neighbours, and with edge features."""
+    torch.manual_seed(0)
+    edge_index, conv = random_graph(DEGREES).to(DEVICE), PGConv(4, 20, "linear", **options).to(DEVICE)
+    x = torch.randn(len(DEGREES), 4, device=DEVICE, requires_grad=True)
+    edge_attr = torch.randn(edge_index.size(1), 3, device=DEVICE, requires_grad=True) if conv.edge_dim else None
+    found = []
+    for conv.backend in ("triton", "packed"):
+        out = conv(x, edge_index, edge_attr)
+        inputs = [x, *conv.parameters(), *([edge_attr] if conv.edge_dim else [])]
+        found.append([out, *torch.autograd.grad(out.sin().sum(), inputs)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("degrees", [(), (0,), (0, 0)])
+def test_nothing_to_read(degrees):
+    for reading in (Reading(), Reading(frame="open"), Reading(limit=1)):
+        assert_matches_reference(reading, "linear", 1, PARALLEL, torch.float, degrees, backend="triton", hidden=2)
+
+
+@pytest.mark.parametrize("dtype", [torch.half, torch.bfloat16])
+def test_half_precision(dtype):
+    assert_matches_reference(
+        Reading(), "linear", 1, PARALLEL, dtype, (3, 4, 0), backend="triton", hidden=2, tolerance=0.02
+    )
+
+
+@pytest.mark.parametrize("reading", [Reading(), Reading(limit=1)], ids=str)
+def test_a_padded_plan(reading):
+    """Its profile is an upper bound, there are slots that nobody reads, and nodes without any."""
+    torch.manual_seed(0)
+    plan = Plan.build(random_graph((3, 4, 1)), 3).to(DEVICE)
+    more = torch.full((5,), 2, device=DEVICE)
+    padded = PaddedPlan.of_slots(
+        torch.cat([plan.neighbor, more]), torch.cat([plan.center, more]), torch.arange(13, device=DEVICE),
+        torch.cat([plan.degree, plan.degree.new_zeros(2)]), torch.tensor([[6, 2], [5, 3]]),
+    )  # fmt: skip
+    gates, found = torch.randn(5, 4, device=DEVICE, requires_grad=True), []
+    weights = [gates.new_empty(0, 2), gates.new_empty(0)]
+    for one, size in ((padded, 3), (plan, 3)):
+        out = group_recurrence(gates, weights, one, reading=reading, cell="linear", backend="triton")[:size]
+        found.append([out, *torch.autograd.grad(out.sin().sum(), gates)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_second_derivatives():
+    degrees = (0, 1, 2, 5)
+    plan = Plan.build(random_graph(degrees), len(degrees)).to(DEVICE)
+    gates = torch.randn(len(degrees), 4, device=DEVICE, requires_grad=True)
+    found = []
+    for backend in ("triton", "packed"):
+        weights = [gates.new_empty(0, 2), gates.new_empty(0)]
+        out = group_recurrence(gates, weights, plan, reading=Reading(), cell="linear", backend=backend)
+        (first,) = torch.autograd.grad(out.sin().sum(), gates, create_graph=True)
+        found.append(torch.autograd.grad(first.square().sum(), gates)[0])
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
+
+
+def test_what_there_is_no_kernel_for():
+    for case, reason in (
+        ({"structure": 1}, "'linear' with structural bits, or in a chain"),
+        ({"dtype": torch.double}, "has no float64"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            outcome("triton", Reading(), "linear", 1, PARALLEL, **{"dtype": torch.float} | case)
