@@ -44,7 +44,7 @@ def engine(steps: int = 20, rounds: int = 7) -> Figures:
 
         def epoch() -> None:
             training.state["epoch"] += 1
-            record = {"epoch": training.state["epoch"], "lr": 1e-3, "loss": training.train_epoch(bar)}
+            record = {"epoch": training.state["epoch"], "lr": 1e-3, "loss": training.train_epoch(bar), "seconds": 0.0}
             log.write(record)
             training.save(improved=True)
             bar.epoch(record)
