@@ -21,6 +21,9 @@ OPTIONS = {
     "at most five": {"max_degree": 5},
     "numberings": {"numberings": 3, "edge_dim": 3},
     "structure": {"structure": 2},
+    "one structural bit": {"structure": 1},
+    "one structural bit, edge features, at most seven": {"structure": 1, "edge_dim": 3, "max_degree": 7},
+    "one structural bit, numberings": {"structure": 1, "numberings": 2},
     "structure, closed": {"structure": 1, "root": "linear", "edge_dim": 3},
     "dihedral": {"group": "dihedral"},
     "dihedral, closed": {"group": "dihedral", "root": "linear"},
@@ -108,8 +111,6 @@ def test_weights():
         "rnn.weight_ih_l0": (16, 4), "rnn.bias_ih_l0": (16,),
         "lin_center.weight": (16, 4), "lin_structure.weight": (8, 2),
     }  # fmt: skip
-    rows = conv._structure_rows()  # bits enter b, not the gate
-    assert not rows[:, :8].any() and torch.equal(rows[:, 8:], conv.lin_structure.weight.t())
     before = conv.lin_center.weight.clone()
     conv.reset_parameters()
     assert not torch.equal(conv.lin_center.weight, before)

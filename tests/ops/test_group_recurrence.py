@@ -30,7 +30,8 @@ def outcome(backend, reading, cell, layers, workspace, dtype=torch.double, degre
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
     x = torch.randn(len(degrees), 3, requires_grad=True)
     rnn, x = rnn.to(device, dtype), x.to(device, dtype).detach().requires_grad_()
-    rows = torch.empty(structure, CELLS[cell].gates * hidden).uniform_(-1, 1).to(device, dtype).requires_grad_()
+    width = (1 if cell == "linear" else CELLS[cell].gates) * hidden
+    rows = torch.empty(structure, width).uniform_(-1, 1).to(device, dtype).requires_grad_()
     out = group_recurrence(
         rnn(x), rnn.recurrent_weights, plan, reading=reading, cell=cell, workspace=workspace, backend=backend,
         structure=rows if structure else None,

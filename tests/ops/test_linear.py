@@ -9,7 +9,7 @@ from pggnn import PGConv, Plan
 from pggnn.cells import Recurrence
 from pggnn.groups import group
 from pggnn.ops import group_recurrence
-from pggnn.ops.linear import arcs, operation
+from pggnn.ops.linear import arcs, bits, operation
 from pggnn.orderings import STRUCTURED, Reading
 from pggnn.testing import READINGS, random_graph
 
@@ -62,6 +62,34 @@ def test_odd_graphs(frame, degrees):
 @pytest.mark.parametrize("reading", [one for one in READINGS if one.frame in STRUCTURED and one.limit != 1], ids=str)
 def test_structure(reading):
     assert_matches_reference(reading, "linear", 1, PARALLEL, degrees=degrees_for(reading), structure=2)
+
+
+@pytest.mark.parametrize("dtype", [torch.double, torch.float])
+@pytest.mark.parametrize("frame", ["merged", "open"])
+def test_one_bit(frame, dtype):
+    for degrees in (MANY[:24], (), (0,), (1, 1), (2, 2), (3, 3, 3)):
+        assert_matches_reference(Reading(frame=frame), "linear", 1, PARALLEL, dtype, degrees, hidden=3, structure=1)
+
+
+def test_the_pairs_that_are_adjacent(monkeypatch):
+    """Members of a node with each other: self-loops, parallel edges and edges one way, a few at a time."""
+    monkeypatch.setattr(bits, "MOST_STEPS", {"cpu": 7})
+    torch.manual_seed(0)
+    for nodes, edges in ((6, 25), (30, 60), (9, 200), (5, 0), (40, 39)):
+        edge_index = torch.randint(nodes, (2, edges))
+        if edges == 39:  # a star, and an edge
+            edge_index = torch.stack([torch.arange(1, 40), torch.zeros(39).long()])
+            edge_index = torch.cat([edge_index, edge_index.flip(0), torch.tensor([[3], [4]])], 1)
+        plan = Plan.build(edge_index, nodes)
+        for cut in (plan, plan.truncated(4)):
+            known, expected = set(zip(plan.center.tolist(), plan.neighbor.tolist(), strict=True)), set()
+            for v, (n, first) in enumerate(zip(cut.degree.tolist(), cut.start.tolist(), strict=True)):
+                around = cut.neighbor[first : first + n].tolist()
+                expected |= {
+                    (v, i, j) for i in range(n) for j in range(n) if i != j and (around[i], around[j]) in known
+                }
+            found = bits.adjacent_pairs(cut, plan).t().tolist()
+            assert len(found) == len(expected) and set(map(tuple, found)) == expected
 
 
 def star(n, hidden=3, dtype=torch.double):

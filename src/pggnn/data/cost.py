@@ -29,7 +29,8 @@ class Aggregation:
     @property
     def is_linear(self) -> bool:
         """Whether the whole group takes as many steps as a single ordering."""
-        return is_sum_of_arcs(self.reading) and CELLS[self.cell].affine is not None and not self.structure
+        few_bits = self.structure == 0 or (self.structure == 1 and self.reading.group == "pairs")
+        return is_sum_of_arcs(self.reading) and CELLS[self.cell].affine is not None and few_bits
 
     @property
     def takes_orderings(self) -> bool:

@@ -134,10 +134,7 @@ class SequenceConv(MessagePassing):
 
     def _structure_rows(self) -> Tensor | None:
         """What each structural bit adds to the gates; where the cell is linear, to its input b alone."""
-        if self.lin_structure is None:
-            return None
-        rows = self.lin_structure.weight.t()
-        return rows if self.lin_center is None else torch.nn.functional.pad(rows, (self.out_channels, 0))
+        return None if self.lin_structure is None else self.lin_structure.weight.t()
 
     def _gate_rows(
         self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor

@@ -3,9 +3,11 @@
 from importlib.util import find_spec
 
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pggnn.cells import CELLS, is_integer
 from pggnn.ops import reference
+from pggnn.ops.linear import bits
 from pggnn.ops.operator import differentiable
 from pggnn.ops.structure import step_codes
 from pggnn.ops.workspace import DEFAULT_WORKSPACE
@@ -57,7 +59,8 @@ def group_recurrence(
         backend: ``"triton"`` (the fused kernels), ``"packed"``, ``"reference"``, or ``"auto"`` for the fastest on this
             device.
         structure: ``[w, gates · H]`` rows for w structural bits, see :mod:`pggnn.ops.structure`: row ``lag − 1`` is
-            added to the gates of each step whose neighbour is adjacent to the one read ``lag`` steps earlier.
+            added to the gates of each step whose neighbour is adjacent to the one read ``lag`` steps earlier. Of cells
+            h ← a ⊙ h + b ``[w, H]``, added to what b comes from.
         adjacency: The plan that says who is adjacent; by default ``plan``, whose readers must then be the nodes.
         center: ``[N, gates · H]`` what each node adds to the gates of its neighbours, but not to its own: for cells
             h ← a ⊙ h + b alone.
@@ -69,11 +72,17 @@ def group_recurrence(
     if workspace is None:
         workspace = DEFAULT_WORKSPACE.get(gates.device.type, DEFAULT_WORKSPACE["cpu"])
     rows = plan.neighbor if rows is None else rows
+    is_affine = CELLS[cell].affine is not None
+    if is_affine and structure is not None:
+        structure = pad(structure, (structure.size(1), 0))
     if backend == "reference":
         return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell, structure, adjacency, center)
-    if CELLS[cell].affine is not None:
+    if is_affine:
         weights = [*weights, gates.new_empty(0, gates.size(1)) if center is None else center]
-    codes = None
+    codes, correction = None, None
+    if is_affine and structure is not None and structure.size(0) == 1 and bits.is_sparse(reading):
+        correction = bits.correction(gates, weights, structure[0], plan, rows, root, reading, cell, adjacency)
+        structure = None
     if structure is not None:
         weights, codes = [*weights, structure], step_codes(plan, reading, structure.size(0), adjacency)
     fused = False
@@ -81,11 +90,12 @@ def group_recurrence(
         from pggnn.ops.fused.shape import refusal
 
         reason = refusal(gates, weights[0].size(1), cell)
-        if reason is None and CELLS[cell].affine is not None and (structure is not None or reading.frame == "chain"):
-            reason = f"has no kernel for the cell {cell!r} with structural bits, or in a chain"
+        if reason is None and is_affine and (structure is not None or reading.frame == "chain"):
+            reason = f"has no kernel for the cell {cell!r} with these structural bits, or in a chain"
         if reason is not None and backend == "triton":
             raise ValueError(f'backend="triton" {reason}; use backend="auto"')
         fused = reason is None
-    if isinstance(plan, PaddedPlan) and (structure is not None or not fused):
+    if isinstance(plan, PaddedPlan) and (structure is not None or correction is not None or not fused):
         raise ValueError("a padded plan is for the fused kernels, without structural bits: use Plan.build")
-    return differentiable(gates, weights, plan, rows, root, reading, cell, workspace, fused, codes)
+    out = differentiable(gates, weights, plan, rows, root, reading, cell, workspace, fused, codes)
+    return out if correction is None else out + correction.to(out.dtype)

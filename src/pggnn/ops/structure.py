@@ -45,13 +45,13 @@ def read_bits(codes: Tensor, step: Tensor, width: int) -> Tensor:
 
 
 def _look_up(plan: Plan, reading: Reading, width: int, adjacency: Plan | None) -> Tensor:
-    edges = (plan if adjacency is None else adjacency).derived(_sorted_edges)
+    edges = (plan if adjacency is None else adjacency).derived(sorted_edges)
     return _step_codes(
         plan.start, plan.degree, plan.neighbor, edges, plan.profile, plan.num_neighbors, reading.spec, width
     )
 
 
-def _sorted_edges(plan: Plan) -> Tensor:
+def sorted_edges(plan: Plan) -> Tensor:
     """``[E]`` a number for each edge, rising."""
     return (plan.center * plan.num_neighbors + plan.neighbor).sort().values
 

@@ -31,7 +31,7 @@ class ReadLists(NamedTuple):
 def cycles(graph: Graph | Plan, reading: Reading) -> ReadLists:
     """The cycle of each node: of 𝔊 behind its fixed point if there is one, or of a ring."""
     size = graph.degree
-    node, place = arcs.spread(size, graph.rows.size(0) if isinstance(graph, Graph) else graph.num_edges)
+    node, place = arcs.spread(size, sum(n * nodes for n, nodes in graph.profile.tolist()))
     start, n = graph.start.index_select(0, node), size.index_select(0, node)
     if reading.group == "pairs":
         fixed = n & 1
