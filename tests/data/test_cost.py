@@ -56,7 +56,7 @@ def test_options_of_the_layer_count():
     assert steps(reading=Reading("twos", "open")) == [2 * 20 * 19]
     assert steps(cell="linear") == [22 + 60], "the whole group at the cost of a single ordering"
     assert steps(cell="linear", reading=Reading(limit=5)) == [5 * 22 + 60]
-    assert steps(cell="linear", structure=1) == [20 * 22 + 60]
+    assert steps(cell="linear", structure=2) == [20 * 22 + 60]
     assert steps(cell="linear", reading=Reading(frame="closed")) == [20 * 21 + 40]
 
 
@@ -69,10 +69,10 @@ def test_options_of_the_layer_count():
         (complete(10), {}, {CELL, FOUR}),  # 16 are all there are
         (complete(3), {}, {CELL}),
         (star(3), {}, set()),
-        (star(40), {"structure": 1}, {SIXTEEN}),  # the linear cell reads bits one sequence after another
+        (star(40), {"structure": 2}, {SIXTEEN}),  # with two bits the linear cell reads one sequence after another
         (star(40), {"reading": Reading(frame="closed")}, {SIXTEEN}),  # and rings
         (star(40), {"cell": "linear"}, set()),
-        (star(40), {"cell": "linear", "structure": 1}, {SIXTEEN}),
+        (star(40), {"cell": "linear", "structure": 2}, {SIXTEEN}),
         (star(40), {"cell": "gru", "max_degree": 2}, set()),
         (star(400), {"reading": Reading(limit=64)}, {SIXTEEN}),
         (star(400), {"reading": Reading(limit=4)}, set()),

@@ -51,8 +51,8 @@ SINGLE = "1,610 RNN steps a layer (a single ordering)"
     "options, expected",
     [
         ({}, [GROUP, "Fewer steps: 1,610 with --model.cell linear, 7,730 with --model.orderings 16."]),
-        ({"cell": "gru", "structure": 1}, [GROUP, SIXTEEN]),
-        ({"cell": "linear", "structure": 1}, [GROUP, SIXTEEN]),
+        ({"cell": "gru", "structure": 2}, [GROUP, SIXTEEN]),
+        ({"cell": "linear", "structure": 2}, [GROUP, SIXTEEN]),
         (
             {"cell": "linear"},
             ["1,610 RNN steps a layer (the whole group by the linear cell), as many as a single ordering."],
