@@ -31,6 +31,17 @@ def test_kernels_fit(gpu, hidden, dtype, nodes):
     assert len(taken) >= 4 and 0 < max(taken) <= GPUS[gpu][1], done.stdout
 
 
+def test_the_linear_cell_compiles():
+    """All four kernels, for both groups; they take no shared memory."""
+    surroundings = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, __file__, str(GPUS["H200"][0])]
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "arcs_forward", "arcs_backward", "arcs_forward", "arcs_backward", "steps_forward", "steps_backward",
+    ]  # fmt: skip
+
+
 def record(module, name, launches):
     """Has the launches of a kernel written down instead."""
     kernel = getattr(module, name)
@@ -97,5 +108,30 @@ def main(capability, limit, hidden, dtype, nodes):
             print(kernel.__name__, compile_for(capability, kernel, args, options))
 
 
+def compile_linear(capability):
+    import torch
+
+    from pggnn.ops.fused import linear
+    from pggnn.ops.graph import Graph
+    from pggnn.orderings import Reading
+    from pggnn.plan import Plan
+
+    launches, plan = [], Plan.build(torch.tensor([[0, 1, 2], [1, 0, 0]]), 3)
+    for name in ("arcs_forward", "arcs_backward", "steps_forward", "steps_backward"):
+        record(linear.kernels, name, launches)
+    linear.add_up = lambda *_: None
+    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, plan.neighbor, 0, None)
+    gates = torch.zeros(3, 128)
+    for reading in (Reading(), Reading("dihedral", "closed"), Reading(limit=3)):
+        operation = linear.FusedLinear(gates, [gates[:0, :64], gates[:0, 0], gates], graph, reading, plan)
+        out, kept = operation.forward(keep=True)
+        operation.backward(out, kept)
+    for kernel, args, options in launches:
+        print(kernel.__name__, compile_for(capability, kernel, args, options))
+
+
 if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        compile_linear(int(sys.argv[1]))
+        sys.exit()
     main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], int(sys.argv[5]))

@@ -268,7 +268,7 @@ class PGConv(SequenceConv):
         cell: ``"lstm"``, ``"gru"`` or ``"srn"``; also ``"srn-relu"`` and ``"srn-identity"``. ``"linear"`` is
             :math:`h \leftarrow a \odot h + b`. Its gate :math:`a` (sigmoid) and input :math:`b` (ReLU) come from the
             neighbour, its edge and the centre (``lin_center``). The sum over the whole group then takes O(n) steps
-            instead of O(n²), with ``root="merged"`` and without ``structure``; see ``docs/linear.md``.
+            instead of O(n²), with ``root="merged"`` and at most one structural bit; see ``docs/linear.md``.
         num_layers: Number of stacked RNN layers: 2 by default. The cell ``"linear"`` has 1.
         orderings: ``"group"``, the paper's sum over the whole group; ``"single"``, one pass in the given numbering; an
             integer K for K evenly spaced elements of the group, their sum scaled by :math:`|\mathfrak{G}| / K` (exact
