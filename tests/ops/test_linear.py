@@ -17,30 +17,38 @@ MANY = (*range(41), 64)
 FRAMES = ["merged", "closed", "open"]
 
 
-@pytest.fixture(autouse=True, params=["kernels", "plain PyTorch"])
+@pytest.fixture
 def way(request, monkeypatch):
-    """Kernels are for float32, so in float64 both are the same."""
+    """Kernels are for float32, and without asking they are what runs there."""
     if request.param == "kernels":
         assert operation.kernels() is not None, "Numba is among what the tests need"
     else:
         monkeypatch.setattr(operation, "kernels", lambda: None)
 
 
-@pytest.mark.parametrize("dtype", [torch.double, torch.float])
+both_ways = pytest.mark.parametrize("way", ["kernels", "plain PyTorch"], indirect=True)
+every_way = pytest.mark.parametrize(
+    ("dtype", "way"),
+    [(torch.double, "plain PyTorch"), (torch.float, "plain PyTorch"), (torch.float, "kernels")],
+    indirect=["way"],
+)
+
+
+@every_way
 @pytest.mark.parametrize("reading", READINGS, ids=str)
-def test_readings(reading, dtype):
+def test_readings(reading, dtype, way):
     assert_matches_reference(reading, "linear", 1, PARALLEL, dtype, degrees=degrees_for(reading))
 
 
-@pytest.mark.parametrize("dtype", [torch.double, torch.float])
+@every_way
 @pytest.mark.parametrize("frame", FRAMES)
-def test_every_degree(frame, dtype):
+def test_every_degree(frame, dtype, way):
     assert_matches_reference(Reading(frame=frame), "linear", 1, PARALLEL, dtype, MANY, hidden=3)
 
 
-@pytest.mark.parametrize("dtype", [torch.double, torch.float])
+@every_way
 @pytest.mark.parametrize("frame", FRAMES)
-def test_every_ring(frame, dtype):
+def test_every_ring(frame, dtype, way):
     assert_matches_reference(Reading("dihedral", frame), "linear", 1, PARALLEL, dtype, MANY[:24], hidden=3)
 
 
@@ -64,9 +72,9 @@ def test_structure(reading):
     assert_matches_reference(reading, "linear", 1, PARALLEL, degrees=degrees_for(reading), structure=2)
 
 
-@pytest.mark.parametrize("dtype", [torch.double, torch.float])
+@every_way
 @pytest.mark.parametrize("frame", ["merged", "open"])
-def test_one_bit(frame, dtype):
+def test_one_bit(frame, dtype, way):
     for degrees in (MANY[:24], (), (0,), (1, 1), (2, 2), (3, 3, 3)):
         assert_matches_reference(Reading(frame=frame), "linear", 1, PARALLEL, dtype, degrees, hidden=3, structure=1)
 
@@ -104,8 +112,9 @@ def read(gates, plan, backend="auto", **kwargs):
     return group_recurrence(gates, weights, plan, reading=Reading(**kwargs), cell="linear", backend=backend)
 
 
+@both_ways
 @pytest.mark.parametrize("n", [997, 1000])
-def test_a_thousand_neighbours_against_all_arrangements(n):
+def test_a_thousand_neighbours_against_all_arrangements(n, way):
     plan, gates = star(n)
     gates[:, :3] += 4  # gates near 1: the whole sequence counts
     a, b = 1 / (1 + np.exp(-gates[:, :3].numpy())), np.maximum(gates[:, 3:].numpy(), 0)
@@ -118,8 +127,9 @@ def test_a_thousand_neighbours_against_all_arrangements(n):
     np.testing.assert_allclose(read(gates.float(), plan)[0].numpy(), expected, rtol=1e-5)
 
 
+@both_ways
 @pytest.mark.parametrize("kind", [{}, {"frame": "open"}, {"group": "dihedral", "frame": "closed"}, {"limit": 3}])
-def test_the_same_alone_and_in_a_batch_to_the_last_bit(kind):
+def test_the_same_alone_and_in_a_batch_to_the_last_bit(kind, way):
     stars = [star(n, dtype=torch.float) for n in (0, 1, 2, 3, 7, 8, 33, 64, 5, 40)]
     alone = torch.cat([read(gates, plan, **kind) for plan, gates in stars])
     offsets = np.cumsum([0, *(gates.size(0) for _, gates in stars)])
@@ -139,8 +149,9 @@ def test_second_derivatives_by_finite_differences(kind):
     assert torch.autograd.gradgradcheck(lambda one: read(one, plan, **kind), gates)
 
 
+@both_ways
 @pytest.mark.parametrize("n", [6, 7, 100, 101])
-def test_gates_that_are_one_or_zero(n):
+def test_gates_that_are_one_or_zero(n, way):
     """Nothing is divided by them, and nothing cancels: sums of whole numbers are exact in float32."""
     plan, gates = star(n, dtype=torch.float)
     gates[:, 3:] = torch.arange(n + 1).unsqueeze(-1) % 5
@@ -153,7 +164,8 @@ def test_gates_that_are_one_or_zero(n):
     assert torch.autograd.grad(read(gates, plan).sum(), gates)[0].isfinite().all()
 
 
-def test_a_hub_with_twenty_thousand_neighbours():
+@both_ways
+def test_a_hub_with_twenty_thousand_neighbours(way):
     plan, gates = star(20_000, 8, torch.float)
     gates.requires_grad_()
     out = read(gates, plan)
@@ -161,9 +173,9 @@ def test_a_hub_with_twenty_thousand_neighbours():
     assert out.isfinite().all() and gates.grad.isfinite().all() and (out[0] > 20_000).any()
 
 
-@pytest.mark.parametrize("dtype", [torch.double, torch.float])
+@every_way
 @pytest.mark.parametrize("n", [7, 64, 491, 10_000])
-def test_the_whole_group_is_read_in_linear_time(n, dtype):
+def test_the_whole_group_is_read_in_linear_time(n, dtype, way):
     plan, gates = star(n, dtype=dtype)
     read(gates, plan)
     ((_, layout),) = plan.known.items()
@@ -197,8 +209,9 @@ def threads():
     torch.set_num_threads(before)
 
 
+@both_ways
 @pytest.mark.parametrize("options", [{}, {"orderings": 2}, {"group": "dihedral"}])
-def test_memory_filled_with_nan(options):
+def test_memory_filled_with_nan(options, way):
     degrees = (0, 1, 2, 3, 8, 33)
     plan, conv = Plan.build(random_graph(degrees), len(degrees)), PGConv(5, 12, "linear", **options)
     x = torch.randn(len(degrees), 5, requires_grad=True)
@@ -212,9 +225,10 @@ def test_memory_filled_with_nan(options):
         torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
+@both_ways
 @pytest.mark.parametrize("options", [{}, {"orderings": "single"}, {"group": "dihedral"}])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), 3e38])
-def test_what_is_not_finite_stays_where_it_is(bad, options):
+def test_what_is_not_finite_stays_where_it_is(bad, options, way):
     """Nodes 0 and 1 read node 0 or are it; 2 and 3 do not."""
     edge_index = torch.tensor([[1, 2, 0, 2, 3, 3], [0, 0, 1, 1, 2, 2]])
     conv, x = PGConv(3, 12, "linear", **options), torch.randn(4, 3)
@@ -228,15 +242,19 @@ def test_what_is_not_finite_stays_where_it_is(bad, options):
     assert gradient[3].isfinite().all()
 
 
-def test_a_sum_over_a_hundred_thousand_stays_precise():
+@both_ways
+def test_a_sum_over_a_hundred_thousand_stays_precise(way):
     plan, gates = star(100_000, dtype=torch.double)
     gates[:, :3] += torch.tensor([0.0, 6.0, 14.0])
     exact, found = read(gates, plan)[0], read(gates.float(), plan)[0]
-    torch.testing.assert_close(found.double(), exact, rtol=2e-5, atol=0)
+    # Gates near 1 are wrong by up to 6e-8, and a hundred thousand of them are multiplied.
+    torch.testing.assert_close(found.double(), exact, rtol=2e-4, atol=0)
+    torch.testing.assert_close(found[0].double(), exact[0], rtol=2e-6, atol=0)
 
 
+@both_ways
 @pytest.mark.parametrize("dtype", [torch.half, torch.bfloat16])
-def test_states_are_kept_in_float32(dtype):
+def test_states_are_kept_in_float32(dtype, way):
     plan, gates = star(400, dtype=dtype)
     assert read(gates, plan).dtype == dtype
     torch.testing.assert_close(read(gates, plan), read(gates.float(), plan).to(dtype), rtol=0, atol=0)

@@ -108,7 +108,10 @@ def test_a_run_that_was_moved_is_where_it_lies(tmp_path):
         ("--config nowhere.yaml", "nowhere.yaml; those that come with pggnn are best/er_cliques, best/er_triangles"),
         ("--resume first", "invalid choice: 'first' (choose from 'last', 'previous')"),
         ("--model.hidden abc", "model.hidden must be a whole number, got abc"),
-        ("--model.name gat", "model.name must be 'pggnn', 'gin', 'gcn', 'sage', 'rgin', 'rp' or 'lrp', got gat"),
+        (
+            "--model.name gat",
+            "model.name must be 'pggnn', 'gin', 'gcn', 'sage', 'rgin', 'rp', 'lrp' or 'both-ends', got gat",
+        ),
         ("--model.orderings some", "model.orderings must be 'group', 'single', 'random' or a whole number, got some"),
         ("--model.max_degree x", "model.max_degree must be a whole number or null, got x"),
         ("--run.record perhaps", "run.record must be true or false, got perhaps"),
