@@ -106,16 +106,18 @@ import sys
 {hinder}
 import torch
 from pggnn import PGConv
+from pggnn.ops.linear import operation as linear
 from pggnn.ops.packed import operation as packed
-loaded = "pggnn.ops.packed.jitted" in sys.modules
-conv = PGConv(3, 4)
-conv(torch.ones(2, 3), torch.tensor([[0, 1], [1, 0]])).sum().backward()
-print(loaded, packed.jitted_lstm(), all(bool(weight.grad.isfinite().all()) for weight in conv.parameters()))
+loaded = "pggnn.ops.numba_threads" in sys.modules
+convs = PGConv(3, 4), PGConv(3, 4, cell="linear")
+sum(conv(torch.ones(2, 3), torch.tensor([[0, 1], [1, 0]])).sum() for conv in convs).backward()
+finite = all(bool(weight.grad.isfinite().all()) for conv in convs for weight in conv.parameters())
+print(loaded, packed.jitted_lstm(), linear.kernels(), finite)
 """
     environment = {**os.environ, **settings}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["False", "None", "True"]
+    assert done.stdout.split() == ["False", "None", "None", "True"]
 
 
 def test_several_python_threads_at_once(way):
