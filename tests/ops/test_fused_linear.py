@@ -95,9 +95,15 @@ def test_second_derivatives():
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
 
 
+def test_one_structural_bit():
+    assert_matches_reference(
+        Reading(), "linear", 1, PARALLEL, torch.float, DEGREES, backend="triton", hidden=2, structure=1
+    )
+
+
 def test_what_there_is_no_kernel_for():
     for case, reason in (
-        ({"structure": 1}, "'linear' with structural bits, or in a chain"),
+        ({"structure": 2}, "'linear' with these structural bits, or in a chain"),
         ({"dtype": torch.double}, "has no float64"),
     ):
         with pytest.raises(ValueError, match=reason):
