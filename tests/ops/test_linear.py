@@ -1,12 +1,14 @@
 """The linear cell: joined arcs against the definition, all arrangements one by one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from test_group_recurrence import PARALLEL, assert_matches_reference, degrees_for
 
 from pggnn import PGConv, Plan
-from pggnn.cells import Recurrence
+from pggnn.cells import CELLS, Recurrence
 from pggnn.groups import group
 from pggnn.ops import group_recurrence
 from pggnn.ops.linear import arcs, bits, operation
@@ -273,6 +275,23 @@ def test_compiled_without_a_graph_break():
     outcomes = [(out := f(x), *torch.autograd.grad(out.sin().sum(), [x, *rnn.parameters()])) for f in (call, compiled)]
     for ours, theirs in zip(*outcomes, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_another_cell_of_this_kind_needs_no_kernel(monkeypatch):
+    def affine(x):
+        a, b = x.chunk(2, dim=-1)
+        return a.sigmoid() / 2, b.tanh()
+
+    step = lambda x, h, state: (affine(x)[0] * state[0] + affine(x)[1],)  # noqa: E731
+    monkeypatch.setitem(CELLS, "mine", replace(CELLS["linear"], step=step, affine=affine))
+    degrees = (0, 1, 2, 5, 6)
+    plan, gates = Plan.build(random_graph(degrees), len(degrees)), torch.randn(len(degrees), 6)
+    weights = [gates.new_empty(0, 3), gates.new_empty(0)]
+    ours, theirs = (
+        group_recurrence(gates, weights, plan, reading=Reading(), cell="mine", backend=backend)
+        for backend in ("auto", "reference")
+    )
+    torch.testing.assert_close(ours, theirs)
 
 
 def test_joining_is_associative():

@@ -50,7 +50,7 @@ def differentiable(
         )[0]  # fmt: skip
         return out
     recurrence = arcs.recurrence if is_affine else plain.recurrence
-    if is_affine and not (fused or has_kernel(gates, weights, graph)):
+    if is_affine and not (fused or has_kernel(gates, weights, graph, cell)):
         with without_autocast(gates):
             return arcs.recurrence(gates, weights, graph, reading, cell, plan)
     if torch._C._are_functorch_transforms_active() or has_tangents((gates, *weights)):

@@ -73,10 +73,10 @@ def kernels() -> ModuleType | None:
     return numba_arcs
 
 
-def has_kernel(gates: Tensor, weights: list[Tensor], graph: Graph) -> bool:
-    """Whether there is one for such tensors."""
-    plain = graph.codes is not None or gates.device.type != "cpu" or state_dtype(gates, weights) != torch.float
-    return not plain and kernels() is not None
+def has_kernel(gates: Tensor, weights: list[Tensor], graph: Graph, cell: str) -> bool:
+    """Whether there is one for such tensors: the kernels know how the cell ``"linear"`` makes a and b."""
+    known = cell == "linear" and gates.device.type == "cpu" and state_dtype(gates, weights) == torch.float
+    return known and graph.codes is None and kernels() is not None
 
 
 class LinearOperation:
@@ -87,7 +87,7 @@ class LinearOperation:
     ) -> None:
         self.gates, self.weights, self.graph, self.reading, self.cell = gates, weights, graph, reading, cell
         self.dtype, self.hidden = state_dtype(gates, weights), weights[0].size(1)
-        self.jitted: Any = kernels() if has_kernel(gates, weights, graph) else None
+        self.jitted: Any = kernels() if has_kernel(gates, weights, graph, cell) else None
         if self.jitted is not None:
             self.whole = arcs.is_sum_of_arcs(reading)
             build = cycles if self.whole else sequences
