@@ -91,5 +91,6 @@ def own_lists(member: Tensor, size: Tensor, num_nodes: int, what: str = "lists")
     low, high = (int(bound) for bound in member.aminmax()) if len(member) else (0, -1)
     if low < 0 or high >= num_nodes:
         raise IndexError(f"{what}: node {low if low < 0 else high}, but there are {num_nodes} nodes, counted from 0")
+    member, size = member.contiguous(), size.contiguous()  # kernels read them as they lie in memory
     reader = torch.repeat_interleave(size, output_size=total)
     return Lists(member, reader, torch.arange(total, device=member.device), size), num_nodes

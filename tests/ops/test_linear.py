@@ -277,6 +277,31 @@ def test_compiled_without_a_graph_break():
         torch.testing.assert_close(ours, theirs)
 
 
+@both_ways
+@pytest.mark.parametrize("kind", [{}, {"limit": 1}])
+def test_rows_that_are_not_there_or_not_next_to_each_other(kind, way):
+    plan, gates = star(6, dtype=torch.float)
+    weights = [gates.new_empty(0, 3), gates.new_empty(0)]
+
+    def call(gates=gates, **more):
+        return group_recurrence(gates, weights, plan, reading=Reading(**kind), cell="linear", **more)
+
+    apart = plan.neighbor.repeat_interleave(2)[::2]
+    assert not apart.is_contiguous() and torch.equal(call(rows=apart), call())
+    beyond = plan.neighbor.clone()
+    beyond[2] = 7
+    for wrong in (
+        {"gates": gates[:5]},
+        {"rows": beyond},
+        {"rows": beyond - 2},
+        {"root": 1},
+        {"root": -1},
+        {"center": gates[:3]},
+    ):
+        with pytest.raises(IndexError):
+            call(**wrong)
+
+
 def test_another_cell_of_this_kind_needs_no_kernel(monkeypatch):
     def affine(x):
         a, b = x.chunk(2, dim=-1)

@@ -34,7 +34,7 @@ class FusedLinear:
         if not self.whole:
             self.options["LIMIT"] = reading.limit or 0
         self.grid = self.nodes, -(-self.hidden // width)
-        self.inputs = self.gates, self.center, graph.rows, graph.order, graph.degree, graph.start
+        self.inputs = self.gates, self.center, graph.rows.contiguous(), graph.order, graph.degree, graph.start
 
     def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
         """The sums over each node's sequences, in float32, and nothing."""

@@ -128,6 +128,14 @@ def heads(gates, size, ring, after, before):
 
 
 @jitted_part
+def read_cycle(call, slot, rows, begin, size, v, channel, gates, inputs):
+    for i in range(size):
+        a, b = read(call, slot[begin + i], rows, v, channel)
+        put(gates, i, a)
+        put(inputs, i, b)
+
+
+@jitted_part
 def total_of(inputs, size):
     total = part = splat(float32(0))
     for s in range(size - 1, -1, -1):
@@ -153,10 +161,7 @@ def arcs_forward(address):
             begin, n, v = first[m], first[m + 1] - first[m], node[m]
             order, back, fixed = group_of(n, call.ring)
             size = n - fixed
-            for i in range(size):
-                a, b = read(call, slot[begin + fixed + i], rows, v, channel)
-                put(gates, i, a)
-                put(inputs, i, b)
+            read_cycle(call, slot, rows, begin + fixed, size, v, channel, gates, inputs)
             inside, ends_0, ends_1, starts_0, starts_1 = sweep(
                 gates, inputs, size, call.ring, back, after, before, suffix
             )
@@ -190,12 +195,10 @@ def arcs_backward(address):
             begin, n, v = first[m], first[m + 1] - first[m], node[m]
             order, back, fixed = group_of(n, call.ring)
             size = n - fixed
-            for i in range(size):
-                a, b = read(call, slot[begin + fixed + i], rows, v, channel)
-                put(gates, i, a)
-                put(inputs, i, b)
-            sums = sweep(gates, inputs, size, call.ring, back, after, before, suffix)
-            inside, ends_0, ends_1, starts_0, starts_1 = sums
+            read_cycle(call, slot, rows, begin + fixed, size, v, channel, gates, inputs)
+            inside, ends_0, ends_1, starts_0, starts_1 = sweep(
+                gates, inputs, size, call.ring, back, after, before, suffix
+            )
             head_0, head_1, tail_0, tail_1 = heads(gates, size, call.ring, after, before)
             product, d_out = at(suffix, 0), load(call.out, call.hidden * v + channel)
             # From the ends inwards: the centre, and the state h before the cycle.

@@ -49,13 +49,8 @@ def sequences(graph: Graph | Plan, reading: Reading) -> ReadLists:
     owner = node.index_select(0, which)
     slot = reading.slot(number.index_select(0, which), step, graph.degree.index_select(0, owner))
     start = graph.start.index_select(0, owner)
-    return _lists(
-        torch.where(slot == ROOT, ROOT, start + slot) if reading.reads_root else start + slot,
-        size,
-        node,
-        graph,
-        reading.length,
-    )
+    slot = torch.where(slot == ROOT, ROOT, start + slot) if reading.reads_root else start + slot
+    return _lists(slot, size, node, graph, reading.length)
 
 
 def _lists(slot: Tensor, size: Tensor, node: Tensor, graph: Graph | Plan, length: Callable[[int], int]) -> ReadLists:
@@ -89,9 +84,27 @@ class LinearOperation:
         self.dtype, self.hidden = state_dtype(gates, weights), weights[0].size(1)
         self.jitted: Any = kernels() if has_kernel(gates, weights, graph, cell) else None
         if self.jitted is not None:
+            self._check(plan)
             self.whole = arcs.is_sum_of_arcs(reading)
             build = cycles if self.whole else sequences
             self.lists = build(graph, reading) if plan is None else plan.shape.derived(build, reading)
+
+    def _check(self, plan: Plan | None) -> None:
+        """Refuses rows that are not there: kernels read memory where they are told to."""
+        rows, nodes, center = self.graph.rows, self.graph.degree.size(0), self.weights[2]
+        least, needed = 0, 0
+        if plan is not None and rows is plan.neighbor:  # which a plan has checked
+            needed = plan.num_neighbors
+        elif rows.numel() > 0:
+            least, needed = (int(bound) for bound in rows.aminmax())
+            needed += 1
+        if self.reading.reads_root:
+            least, needed = min(least, self.graph.root), max(needed, self.graph.root + nodes)
+        if least < 0 or self.gates.size(0) < needed or center.size(0) not in (0, nodes):
+            raise IndexError(
+                f"gate rows {least} to {needed - 1} are read, and {nodes} of centres, "
+                f"got {self.gates.size(0)} and {center.size(0)}"
+            )
 
     def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
         nothing = self.gates.new_empty(0, dtype=self.dtype)
@@ -125,7 +138,7 @@ class LinearOperation:
 
     def _run(self, way: str, **tensors: Tensor) -> None:
         graph, (slot, first, node, longest) = self.graph, self.lists
-        tensors |= {"slot": slot, "first": first, "node": node, "rows": graph.rows}
+        tensors |= {"slot": slot, "first": first, "node": node, "rows": graph.rows.contiguous()}
         if tensors["center"].size(0) == 0:
             del tensors["center"]
         self.jitted.run_lists(

@@ -139,6 +139,16 @@ def steps_backward(
 
 
 @triton.jit
+def group_of(n, GROUP: tl.constexpr):
+    """How many orders there are; 1 if they go both ways, else 0; and how many members stand before the cycle."""
+    orders = order(n, GROUP).to(tl.float32)
+    if GROUP == "dihedral":
+        return orders, tl.where(n > 2, 1.0, 0.0), n * 0
+    else:
+        return orders, n * 0 + 1.0, n & 1
+
+
+@triton.jit
 def member_at(s, n, fixed, RING: tl.constexpr):
     """The member at a place of the cycle, see :func:`pggnn.groups.cycle`."""
     if RING:
@@ -218,11 +228,7 @@ def arcs_forward(
     RING: tl.constexpr = GROUP == "dihedral"
     v, n, first, c, exists = own_node(by_degree, degree, start, H, C)
     seen_x, seen_y = seen_by(center, v, c, exists, H, CENTER)
-    orders, fixed, back = order(n, GROUP).to(tl.float32), 0, 1.0
-    if RING:
-        back = tl.where(n > 2, 1.0, 0.0)
-    else:
-        fixed = n & 1
+    orders, back, fixed = group_of(n, GROUP)
     (
         inside, ends_0, ends_1, starts_0, starts_1, head_0, head_1, tail_0, tail_1, product, inputs, _, _,
     ) = sweep(
@@ -256,11 +262,7 @@ def arcs_backward(
     STRIDE: tl.constexpr = 1 if RING else 2
     v, n, first, c, exists = own_node(by_degree, degree, start, H, C)
     seen_x, seen_y = seen_by(center, v, c, exists, H, CENTER)
-    orders, fixed, back = order(n, GROUP).to(tl.float32), 0, 1.0
-    if RING:
-        back = tl.where(n > 2, 1.0, 0.0)
-    else:
-        fixed = n & 1
+    orders, back, fixed = group_of(n, GROUP)
     kept = scratch + (first + 2 * v).to(tl.int64) * H + c
     (
         inside, ends_0, ends_1, starts_0, starts_1, head_0, head_1, tail_0, tail_1, product, inputs, a, earlier_b,
