@@ -72,13 +72,10 @@ def large() -> Figures:
 def beside_gin() -> Figures:
     """A batch of 32 graphs, each with a hub of 2,000 to 3,000 neighbours, as in REDDIT's threads. PG-GNN has as many
     layers and channels as PyG's GIN, and builds its plan within the step."""
-    edge_index, nodes = [], 0
-    for leaves in torch.linspace(2000, 3000, 32).long().tolist():
-        hub = torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)])
-        edge_index.append(torch.cat([hub, torch.randint(1, leaves + 1, (2, leaves // 2))], 1) + nodes)
-        nodes += leaves + 1
-    edges = torch.cat(edge_index, 1)
-    edges, x = torch.cat([edges, edges.flip(0)], 1).to(DEVICE), torch.randn(nodes, HIDDEN, device=DEVICE)
+    sizes = torch.linspace(2000, 3000, 32).long()
+    starts = (sizes.cumsum(0) - sizes + torch.arange(32)).tolist()
+    edges = torch.cat([hub(leaves) + start for leaves, start in zip(sizes.tolist(), starts, strict=True)], 1).to(DEVICE)
+    x = torch.randn(int(sizes.sum()) + 32, HIDDEN, device=DEVICE)
     models = {
         "PG-GNN": PGGNN(HIDDEN, HIDDEN, 2, num_layers=3, cell="linear", level="node"),
         "GIN": GIN(HIDDEN, HIDDEN, 3, 2, norm="batch_norm", jk="cat"),
@@ -87,6 +84,13 @@ def beside_gin() -> Figures:
     for name, value in times.items():
         yield "32 graphs with hubs", f"{name}, ms", value
     yield "32 graphs with hubs", "PG-GNN / GIN", times["PG-GNN"] / times["GIN"]
+
+
+def hub(leaves: int) -> Tensor:
+    """Edges of a graph, both ways: node 0 has all others as neighbours, and there are half as many edges elsewhere."""
+    edges = torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)])
+    edges = torch.cat([edges, torch.randint(1, leaves + 1, (2, leaves // 2))], 1)
+    return torch.cat([edges, edges.flip(0)], 1)
 
 
 def star(leaves: int) -> Plan:

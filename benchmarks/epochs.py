@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from torch_geometric.data import InMemoryDataset
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GIN, global_add_pool
 
@@ -32,16 +33,17 @@ def epochs() -> Figures:
     """ZINC and MNIST, batch 64, hidden 128, whole group, bfloat16. A first epoch is not counted."""
     for name, counted in (("ZINC", 3), ("MNIST", 1)):
         if is_there(name):
-            yield from epoch(shipped(name.lower()), counted, MOST_GIN_STEPS.get(name))
+            config = shipped(name.lower())
+            dataset = load(name, config.data.root, **config.data.options)
+            yield from epoch(name, config, dataset, counted, MOST_GIN_STEPS.get(name))
 
 
-def epoch(config: Config, counted: int, most_gin_steps: int | None) -> Figures:
+def epoch(case: str, config: Config, dataset: InMemoryDataset, counted: int, most_gin_steps: int | None) -> Figures:
     """An epoch of the engine; then GIN in float32 with PyG's ``DataLoader``, and with batches already on the GPU.
 
     GIN's graphs are ``Data`` objects made beforehand: its loader only collates them.
     """
-    dataset = load(config.data.name, config.data.root, **config.data.options)
-    graphs, case, size = Graphs.of(dataset), config.data.name, config.optim.batch_size
+    graphs, size = Graphs.of(dataset), config.optim.batch_size
     with tempfile.TemporaryDirectory() as folder:
         training = first_training(config, graphs, Path(folder))
         ours = epoch_seconds(training, counted)
@@ -75,9 +77,9 @@ def epoch(config: Config, counted: int, most_gin_steps: int | None) -> Figures:
         yield case, f"GIN with {name} / ours", theirs / ours
 
 
-def shipped(name: str) -> Config:
-    """A config of the paper, in bfloat16."""
-    return replace(load_config(CONFIGS / f"{name}.yaml"), run=RunConfig(precision="bf16", tensorboard=False))
+def shipped(name: str, precision: Literal["bf16", "32"] = "bf16") -> Config:
+    """A config of the paper."""
+    return replace(load_config(CONFIGS / f"{name}.yaml"), run=RunConfig(precision=precision, tensorboard=False))
 
 
 def epoch_seconds(training: Training, counted: int) -> float:
