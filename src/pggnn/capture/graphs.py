@@ -6,7 +6,9 @@ from typing import Any, TypeVar
 
 import torch
 
+from pggnn.nn.blocks import Reads
 from pggnn.nn.conv import SequenceConv
+from pggnn.nn.messages import Messages
 from pggnn.ops import HAS_TRITON
 
 Output = TypeVar("Output")
@@ -36,6 +38,8 @@ def record(function: Callable[[], Output], pool: Any = None) -> tuple[torch.cuda
 def takes_padded_plans(conv: torch.nn.Module) -> bool:
     """Whether a layer on the GPU reads a :class:`~pggnn.plan.PaddedPlan`: if the fused kernels run it, without
     structural bits."""
+    if isinstance(conv, Reads):
+        return all(isinstance(one, Messages) or takes_padded_plans(one) for one in conv.layers.values())
     if not isinstance(conv, SequenceConv) or conv.structure or not HAS_TRITON:
         return False
     from pggnn.ops.fused.shape import refusal

@@ -118,6 +118,8 @@ class Training:
         if not possible:
             return None
         exact = config.run.precision == "64" or not all(map(takes_padded_plans, self.network.convs))
+        if exact and collater.lists:
+            return None
         padding = Padding(collater, self.split.train, config.optim.batch_size, exact)
         memory = torch.cuda.get_device_properties(fabric.device).total_memory
         most_steps = max(MOST_STEPS, (1.5 if exact else MOST_PADDED) * padding.mean_steps)

@@ -9,12 +9,14 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from pggnn.baselines.options import MODELS
+from pggnn.data.features.lists import FINDERS, GraphLists, find_lists
+from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
-from pggnn.train.config import ModelConfig
+from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine.memory import available
 
 ARRANGED = ("orderings", "root", "reduce")
@@ -110,7 +112,7 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
         edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, norm=config.norm,
-        numbering=config.numbering, numberings=config.numberings, **own,
+        block=config.block, numbering=config.numbering, numberings=config.numberings, **own,
     )  # fmt: skip
     return network.apply(STARTS[config.init]) if config.init in STARTS else network
 
@@ -145,4 +147,11 @@ class Scorer(torch.nn.Module):
             else torch.ones(batch.num_nodes, 1, dtype=dtype, device=batch.batch.device)
         )
         edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
-        return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, getattr(batch, "real", None))
+        real, lists = (getattr(batch, name, None) for name in ("real", "lists"))
+        return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
+
+
+def lists_for(config: Config, graphs: Graphs) -> list[GraphLists]:
+    """What the network reads beside the edges."""
+    kinds = [kind for kind in config.model.reads if kind in FINDERS] if config.model.name == "pggnn" else []
+    return [find_lists(graphs, kind, getattr(config.data, kind)) for kind in kinds]

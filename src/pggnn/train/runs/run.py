@@ -20,7 +20,7 @@ from pggnn.train.config import Config
 from pggnn.train.engine import checkpoint, log
 from pggnn.train.engine.distributed import is_main, processes
 from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
-from pggnn.train.engine.models import COPIES, build
+from pggnn.train.engine.models import COPIES, build, lists_for
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import claimed, clear, locked, missing, prepare, uses_gpu
@@ -185,7 +185,8 @@ def make_fabric(config: Config) -> Fabric:
 
 def make_collater(config: Config, graphs: Graphs, fabric: Fabric) -> Collater:
     """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU."""
-    return Collater(graphs, "cpu" if config.data.workers else fitting(graphs, fabric.device))
+    device = "cpu" if config.data.workers else fitting(graphs, fabric.device)
+    return Collater(graphs, device, lists_for(config, graphs))
 
 
 def train_side_by_side(

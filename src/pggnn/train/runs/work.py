@@ -45,13 +45,15 @@ def _compare(model: ModelConfig, aggregation: Aggregation, work: Work, size: int
     """The steps of a batch beside those of the whole group and of a single ordering."""
     steps, group, single = (_of_batch(one, size) for one in (work.steps, work.group, work.single))
     known = {"group": "the whole group", "single": "a single ordering", "random": "a random ordering"}
-    what = known.get(model.reads, f"{model.reads} orderings" if aggregation.takes_orderings else model.reads)
+    what = known.get(
+        model.orders_read, f"{model.orders_read} orderings" if aggregation.takes_orderings else model.orders_read
+    )
     if aggregation.is_linear:
         what += " by the linear cell"
     elif isinstance(model.orderings, int) and work.steps.equal(work.group):
         what += ", here the whole group"
     said, same = f"{steps} RNN steps a layer ({what})", work.steps.equal(work.group)
-    if model.reads in ("single", "random"):
+    if model.orders_read in ("single", "random"):
         more = "as many" if same else f"{group}, {_ratio(work.group, work.single)} times as many"
         return f"{said}; the whole group takes {more}"
     if work.steps.equal(work.single):

@@ -1,0 +1,68 @@
+"""Rings, paths and nodes at a distance of all graphs of a data set, found once and kept in the cache."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pggnn.data.cache import cached_as
+from pggnn.data.graphs import Graphs, starts
+from pggnn.search import find_hops, find_paths, find_rings
+
+FINDERS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rings": find_rings, "paths": find_paths, "hops": find_hops}
+"""By the name in :data:`pggnn.lists.LISTS`: takes edges, the number of nodes and how large or far lists may be."""
+VERSION = "lists 1"
+
+
+@dataclass(frozen=True)
+class GraphLists:
+    """Lists of one kind, graph by graph; nodes count from 0 in each graph."""
+
+    kind: str
+    counts: Tensor
+    """``[G]`` lists of each graph."""
+    size: Tensor
+    """``[L]`` nodes of each list."""
+    index: Tensor
+    """``[P]`` nodes of all lists, one after the other."""
+    distance: Tensor | None = None
+    """``[L]`` distance of the nodes of a list from its first, where that is what they have in common."""
+
+
+def find_lists(
+    graphs: Graphs, kind: str, most: int, progress: Callable[[int, int], Any] = lambda done, all: None
+) -> GraphLists:
+    """The lists of this kind in all graphs, from the cache where it holds them.
+
+    Args:
+        graphs: The graphs, on the CPU.
+        kind: ``"rings"``, ``"paths"`` or ``"hops"``.
+        most: Nodes of the largest ring, edges of the longest path, or the largest distance.
+        progress: Called now and then with the number of graphs that are done, and of all.
+    """
+
+    def search() -> dict[str, np.ndarray]:
+        first, found = starts(graphs.edges).tolist(), []
+        for number, nodes in enumerate(graphs.nodes.tolist()):
+            edges = graphs.edge_index[:, first[number] : first[number + 1]].long()
+            try:
+                found.append(FINDERS[kind](edges, nodes, most))
+            except ValueError as error:
+                raise ValueError(f"graph {number} (counted from 0): {error}") from None
+            if number % 100 == 0:
+                progress(number, len(graphs))
+        progress(len(graphs), len(graphs))
+        arrays = {"counts": np.array([len(one[1]) for one in found], np.int64)}
+        for place, name in enumerate(("index", "size", "distance")):
+            if not found or len(found[0]) > place:
+                arrays[name] = (
+                    torch.cat([torch.zeros(0, dtype=torch.long), *(one[place] for one in found)]).int().numpy()
+                )
+        return arrays
+
+    arrays = cached_as(f"{kind} {most} {VERSION} {graphs.structure_digest()}", search)
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return GraphLists(kind, tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))
