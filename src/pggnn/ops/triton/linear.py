@@ -185,20 +185,26 @@ def sweep(
         if RING:
             after_0 = 1 + a * after_0
             before_0 = b + a * before_0
-        else:  # those of even and odd places change places at each step, so that these are always those of s
-            after_0, after_1 = a + a * a_next * after_1, after_0
-            before_0, before_1 = b + a * a_next * before_1, before_0
-            ends_0, ends_1 = ends_1, ends_0
-            starts_0, starts_1 = starts_1, starts_0
-            some_0, some_1 = some_1, some_0
-            alone_0, alone_1 = alone_1, alone_0
-        some += earlier_b * after_0 + back * before_0
-        some_0 += product * earlier_b
-        alone_0 += product
+            after_s, before_s = after_0, before_0
+            some_0 += product * earlier_b
+            alone_0 += product
+        else:
+            even = s % 2 == 0
+            after_s = a + a * a_next * tl.where(even, after_0, after_1)
+            before_s = b + a * a_next * tl.where(even, before_0, before_1)
+            after_0 = tl.where(even, after_s, after_0)
+            after_1 = tl.where(even, after_1, after_s)
+            before_0 = tl.where(even, before_s, before_0)
+            before_1 = tl.where(even, before_1, before_s)
+            some_0 += tl.where(even, product * earlier_b, 0.0)
+            some_1 += tl.where(even, 0.0, product * earlier_b)
+            alone_0 += tl.where(even, product, 0.0)
+            alone_1 += tl.where(even, 0.0, product)
+        some += earlier_b * after_s + back * before_s
         some_b += b
         if KEEP:
-            tl.store(kept + s * H, after_0, mask=exists)
-            tl.store(kept + field + s * H, before_0, mask=exists)
+            tl.store(kept + s * H, after_s, mask=exists)
+            tl.store(kept + field + s * H, before_s, mask=exists)
             tl.store(kept + 2 * field + s * H, product, mask=exists)
         if s % PART == 0:
             inside, inputs = inside + some, inputs + some_b
@@ -321,7 +327,10 @@ def arcs_backward(
         suffix_s = tl.load(kept + 2 * field + s * H, mask=exists, other=0)
         after_next = tl.load(kept + (s + STRIDE) * H, mask=further, other=0)
         before_next = tl.load(kept + field + (s + STRIDE) * H, mask=further, other=0)
-        d_b = d_input + d_inside * after_s + d_total * suffix_s * head_0
+        even = RING or s % 2 == 0
+        head, tail = tl.where(even, head_0, head_1), tl.where(even, tail_0, tail_1)
+        d_after, d_before = tl.where(even, d_after_0, d_after_1), tl.where(even, d_before_0, d_before_1)
+        d_b = d_input + d_inside * after_s + d_total * suffix_s * head
         if s == 0:
             d_first = d_b
         else:
@@ -333,21 +342,21 @@ def arcs_backward(
             both = earlier_a
             if not RING:
                 both *= a_before
-            d_after_0 *= both
-            d_before_0 *= both
-        d_after_0 += d_inside * earlier_b
-        d_before_0 += back * d_inside
-        around += suffix_s * d_total * (earlier_b * head_0 + back * tail_0)
-        through = a * (d_after_0 * after_next + d_before_0 * before_next)
-        earlier_d = d_before_0
+            d_after *= both
+            d_before *= both
+        d_after += d_inside * earlier_b
+        d_before += back * d_inside
+        d_after_0, d_before_0 = tl.where(even, d_after, d_after_0), tl.where(even, d_before, d_before_0)
+        d_after_1, d_before_1 = tl.where(even, d_after_1, d_after), tl.where(even, d_before_1, d_before)
+        around += suffix_s * d_total * (earlier_b * head + back * tail)
+        through = a * (d_after * after_next + d_before * before_next)
+        earlier_d = d_before
         if RING:
             earlier_x = around + d_all + through
         else:
             through *= next_a
-            earlier_x = around + d_all + crossing + through + a * d_after_0
+            earlier_x = around + d_all + crossing + through + a * d_after
             crossing = through
-            head_0, head_1, tail_0, tail_1 = head_1, head_0, tail_1, tail_0
-            d_after_0, d_after_1, d_before_0, d_before_1 = d_after_1, d_after_0, d_before_1, d_before_0
         a_before, earlier_a, earlier_b = earlier_a, a, b
     if size > 0:
         d_x, d_y = row_gradients(earlier_x, earlier_d + d_first, earlier_a, earlier_b)
