@@ -117,8 +117,9 @@ def compile_linear(capability):
     from pggnn.plan import Plan
 
     launches, plan = [], Plan.build(torch.tensor([[0, 1, 2], [1, 0, 0]]), 3)
-    for name in ("arcs_forward", "arcs_backward", "steps_forward", "steps_backward"):
-        record(linear.kernels, name, launches)
+    for name in ("forward", "backward"):
+        record(linear.arcs_kernels, f"arcs_{name}", launches)
+        record(linear.steps_kernels, f"steps_{name}", launches)
     linear.add_up = lambda *_: None
     graph = Graph(plan.start, plan.degree, plan.order, plan.profile, plan.neighbor, 0, None)
     gates = torch.zeros(3, 128)
