@@ -98,7 +98,7 @@ def test_capacity_grows_beyond_the_next_batch(collater):
     before = padding.capacity.counts
     assert padding.extend([torch.arange(8)])
     grown = padding.capacity.counts
-    needed = (collater.collate(torch.arange(8)).plan.degree.numpy()[:, None] >= padding.degrees).sum(0)
+    needed = (collater.collate(torch.arange(8)).plan.degree.numpy()[:, None] >= padding.nodes.values).sum(0)
     assert (grown >= np.maximum(before, 1.25 * needed)).all()
     assert (np.diff(grown) <= 0).all(), "no fewer nodes have a degree or more than have a larger one"
     assert not padding.extend([torch.arange(8)])

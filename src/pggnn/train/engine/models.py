@@ -19,7 +19,7 @@ from pggnn.ops.workspace import SHARES
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine.memory import available
 
-ARRANGED = ("orderings", "root", "reduce")
+ARRANGED = ("orderings", "root", "reduce", "group")
 """Options of PG-GNN where it reads arrangements."""
 STARTS = {"torch": torch_init, "accumulate": accumulate_init}
 """Other starts than the layers' own, which is Glorot's."""
