@@ -40,8 +40,8 @@ class Padding:
         size = min(batch_size, len(index))
         drawn = self._nodes_by_degree([index[random.permutation(len(index))[:size]] for _ in range(SIMULATED)])
         self.capacity = Capacity.of(self.degrees, drawn, exact)
-        self.mean_steps = Capacity(self.degrees, drawn.mean(0), True).steps
-        """Steps of the sequences of a batch without padding, on average, with the whole group."""
+        self.mean = Capacity(self.degrees, drawn.mean(0), True)
+        """What a batch needs on average."""
 
     @property
     def nbytes(self) -> int:
