@@ -13,7 +13,7 @@ from pggnn.testing import READINGS, random_graph
 
 pytest.importorskip("triton")
 
-from pggnn.ops.fused import linear  # noqa: E402
+from pggnn.ops.fused import linear
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DEGREES = (0, 1, 2, 3, 6, 7)
@@ -35,14 +35,16 @@ def test_step_by_step(reading):
 def test_every_height_of_tiles(reading, monkeypatch):
     """Cycles and sequences that end with a tile, right before and right after it, and those of several tiles."""
     monkeypatch.setattr(linear, "TILES", ((9, 4, 2), (3, 2, 4), (-1, 2, 2)))
-    assert_matches_reference(reading, "linear", 1, PARALLEL, torch.float, tuple(range(20)), backend="triton", hidden=3)
+    assert_matches_reference(
+        reading, "linear", 1, PARALLEL, torch.float, (*range(10), 16, 17, 18), backend="triton", hidden=3
+    )
 
 
 @pytest.mark.parametrize("reading", [*WHOLE, Reading(limit=2), Reading(frame="closed", limit=2)], ids=str)
 def test_degrees_around_the_tiles(reading):
     """Both sides of where one kind of tile begins, and of its height, for places one by one and two by two."""
-    assert [(above, rows) for above, rows, _ in linear.TILES] == [(64, 128), (8, 32), (-1, 4)]
-    degrees = (7, 8, 9, 31, 32, 33, 63, 64, 65, 66, 127, 128, 129, 255, 256, 257, 258, 515)
+    assert [(above, rows) for above, rows, _ in linear.TILES] == [(64, 64), (8, 16), (-1, 4)]
+    degrees = (7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 127, 128, 129, 130, 258)
     ours, theirs = (
         outcome(backend, reading, "linear", 1, PARALLEL, dtype, degrees, hidden=3)
         for backend, dtype in (("triton", torch.float), ("packed", torch.double))

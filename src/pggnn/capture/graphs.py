@@ -1,6 +1,6 @@
 """Recording a CUDA graph: the calls before it, and the recording itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -10,6 +10,8 @@ from pggnn.nn.blocks import Reads
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.messages import Messages
 from pggnn.ops import HAS_TRITON
+from pggnn.ops.linear.arcs import takes_linear_time
+from pggnn.orderings import Reading
 
 Output = TypeVar("Output")
 WARM_UP = 3
@@ -33,6 +35,15 @@ def record(function: Callable[[], Output], pool: Any = None) -> tuple[torch.cuda
     with torch.cuda.graph(graph, pool=pool):
         result = function()
     return graph, result
+
+
+def work_of(convs: Iterable[torch.nn.Module]) -> Reading:
+    """The sequences whose steps say how long layers take: those of the whole group, or of a single ordering where all
+    layers take no longer."""
+    linear = all(
+        isinstance(conv, SequenceConv) and takes_linear_time(conv.reading, conv.cell, conv.structure) for conv in convs
+    )
+    return Reading(limit=1) if linear else Reading()
 
 
 def takes_padded_plans(conv: torch.nn.Module) -> bool:

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from pggnn.cells import CELLS
 from pggnn.data.graphs import Graphs, starts
-from pggnn.ops.linear.arcs import is_sum_of_arcs
+from pggnn.ops.linear.arcs import takes_linear_time
 from pggnn.orderings import Reading
 
 FEWER = (16, 4)
@@ -29,8 +28,7 @@ class Aggregation:
     @property
     def is_linear(self) -> bool:
         """Whether the whole group takes as many steps as a single ordering."""
-        few_bits = self.structure == 0 or (self.structure == 1 and self.reading.group == "pairs")
-        return is_sum_of_arcs(self.reading) and CELLS[self.cell].affine is not None and few_bits
+        return takes_linear_time(self.reading, self.cell, self.structure)
 
     @property
     def takes_orderings(self) -> bool:

@@ -45,8 +45,8 @@ class Padding:
         drawn = self.nodes.of(chosen)
         self.capacity = Capacity.of(self.nodes.values, drawn, exact)
         self.list_capacity = {kind: Capacity.of(one.values, one.of(chosen)) for kind, one in self.lists.items()}
-        self.mean_steps = Capacity(self.nodes.values, drawn.mean(0), True).steps
-        """Steps of the sequences of a batch without padding, on average, with the whole group."""
+        self.mean = Capacity(self.nodes.values, drawn.mean(0), True)
+        """What a batch needs on average."""
 
     @property
     def nbytes(self) -> int:

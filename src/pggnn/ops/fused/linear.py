@@ -16,10 +16,10 @@ from pggnn.ops.triton import linear as steps_kernels
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
-TILES = ((64, 128, 16), (8, 32, 32), (-1, 4, 64))
+TILES = ((64, 64, 16), (8, 16, 32), (-1, 4, 32))
 """Rows and channels of a tile, for nodes of a degree above the first number. Any tile is right for any node: they
 differ in speed."""
-ELEMENTS = 256
+ELEMENTS = 128
 """Those of a tile that a warp has."""
 SCRATCH = 2**26
 """Numbers that the backward pass keeps between its two loops, if a single node does not need more: 256 MiB."""

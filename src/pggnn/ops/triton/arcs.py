@@ -93,12 +93,12 @@ def sweep(
     count = rows_of(n, RING)
     tiles = tl.cdiv(count, P)
     for turn in range(tiles):
-        i = (tiles - 1 - turn) * P + row
+        i = (tiles - turn) * P - 1 - row  # falling, so that all scans go the same way
         a_0, b_0, a_1, b_1, further = read_row(
             gates, rows, first, i + 1, n, fixed, v, root, seen_x, seen_y, c, exists, H, RING
         )  # fmt: skip
         factor, x_0, x_1, x_2, x_3 = maps(a_0, b_0, a_1, b_1, further, RING)
-        factor, x_0, x_1, x_2, x_3 = tl.associative_scan((factor, x_0, x_1, x_2, x_3), 0, then, reverse=True)
+        factor, x_0, x_1, x_2, x_3 = tl.associative_scan((factor, x_0, x_1, x_2, x_3), 0, then)
         x_0 += factor * after
         x_1 += factor * before
         x_2 += factor * after_2
@@ -125,12 +125,12 @@ def sweep(
             ends_1 += total(b_0 * a_1 * factor, there)
             starts_1 += total(a_1 * factor, there)
         inside += total(some, there)
-        after = total(x_0, row == 0)
-        before = total(x_1, row == 0)
-        suffix = total(factor, row == 0)
+        after = total(x_0, row == P - 1)
+        before = total(x_1, row == P - 1)
+        suffix = total(factor, row == P - 1)
         if not RING:
-            after_2 = total(x_2, row == 0)
-            before_2 = total(x_3, row == 0)
+            after_2 = total(x_2, row == P - 1)
+            before_2 = total(x_3, row == P - 1)
     alone = tl.zeros([1, 1], tl.int32)
     a_0, b_0, a_1, b_1, there = read_row(
         gates, rows, first, alone, n, fixed, v, root, seen_x, seen_y, c, exists, H, RING

@@ -38,7 +38,7 @@ def load_row(table, row, c, mask, H: tl.constexpr):
 
 @triton.jit
 def read(gates, rows, first, member, there, v, root, seen_x, seen_y, c, exists, H: tl.constexpr):
-    """Gate and input of members, or of the centre where it is −1; 1 and 0, which change nothing, where none is there."""
+    """Gate and input of members, or of the centre where it is −1; 1 and 0, which change nothing, if none is there."""
     own = member < 0
     row = tl.where(own, root + v, tl.load(rows + first + tl.maximum(member, 0), mask=there & (member >= 0), other=0))
     x, y = load_row(gates, row, c, exists & there, H)
@@ -161,14 +161,14 @@ def steps_backward(
         tl.debug_barrier()  # other threads read what was kept
         d_h, closing_x, closing_y = d_last, zero, zero
         for turn in range(tiles):
-            t = (tiles - 1 - turn) * P + row
+            t = (tiles - turn) * P - 1 - row
             later_a, _, _ = read_step(
                 gates, rows, first, i, t + 1, steps, n, v, root, seen_x, seen_y, c, exists, H, GROUP, FRAME, LIMIT
             )  # fmt: skip
             a, b, member = read_step(
                 gates, rows, first, i, t, steps, n, v, root, seen_x, seen_y, c, exists, H, GROUP, FRAME, LIMIT
             )  # fmt: skip
-            d = d_h * tl.cumprod(later_a, 0, reverse=True)
+            d = d_h * tl.cumprod(later_a, 0)
             d_x, d_y = row_gradients(
                 d * tl.load(kept + t.to(tl.int64) * H, mask=exists & (t < steps), other=0), d, a, b
             )
@@ -188,7 +188,7 @@ def steps_backward(
             put(d_slots, slot, before_x + d_x, before_y + d_y, c, exists & adds, H)
             sum_x += total(d_x, adds)
             sum_y += total(d_y, adds)
-            d_h = total(d, row == 0)
+            d_h = total(d, row == P - 1)
         tl.debug_barrier()  # the next sequence adds to the same slots, and keeps its states in the same memory
     if (FRAME == "merged") | (FRAME == "after"):
         put(d_slots, edges + v, own_x, own_y, c, exists, H)
