@@ -54,6 +54,16 @@ def test_degrees_around_the_tiles(reading):
         torch.testing.assert_close(a.double() / scale, b / scale, rtol=0, atol=1e-5)
 
 
+def test_a_thousand_neighbours():
+    ours, theirs = (
+        outcome(backend, Reading(), "linear", 1, PARALLEL, dtype, (1000, 1), hidden=2)
+        for backend, dtype in (("triton", torch.float), ("packed", torch.double))
+    )
+    for a, b in zip(ours, theirs, strict=True):
+        if b.numel():
+            assert (a - b).abs().max() <= 1e-5 * b.abs().max()
+
+
 @pytest.mark.parametrize("most", [1, 100])
 @pytest.mark.parametrize("reading", [Reading(), Reading("dihedral", "closed"), Reading(limit=2)], ids=str)
 def test_a_few_nodes_at_a_time(reading, most, monkeypatch):
