@@ -42,6 +42,9 @@ class PGGNNOptions:
     reads: list[Literal["star", "sum", "rings", "paths", "hops"]] = field(default_factory=lambda: ["star"])
     """PG-GNN: what each layer reads, added up: neighbours by the RNN (star) or by a plain sum (sum), rings, paths, and
     the nodes at each distance (hops)."""
+    ring_structure: int = whole(0, 0)
+    """PG-GNN: number of bits that tell the RNN, at each node of a ring, which of those read just before it are adjacent
+    to it: its chords."""
 
 
 @dataclass(frozen=True)
