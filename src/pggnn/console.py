@@ -74,6 +74,17 @@ def loading() -> Iterator[None]:
         print(f"\r{' ' * len(said)}\r" if said else "", end="", file=sys.stderr, flush=True)
 
 
+def counter(what: str) -> Callable[[int, int], None]:
+    """Shows on a terminal how many of all are done, until all are."""
+
+    def show(done: int, all: int) -> None:
+        said = f"{what}: {done:,} of {all:,}"
+        if sys.stderr.isatty():
+            print(f"\r{said if done < all else ' ' * len(said) + chr(13)}", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
 class _CommandFormatter(argparse.RawDescriptionHelpFormatter):
     """Keeps the lines of the examples, and adds the defaults of options to what is said of them."""
 

@@ -33,8 +33,9 @@ class GraphLists:
 
 
 def find_lists(
-    graphs: Graphs, kind: str, most: int, progress: Callable[[int, int], Any] = lambda done, all: None
-) -> GraphLists:
+    graphs: Graphs, kind: str, most: int, progress: Callable[[int, int], Any] = lambda done, all: None,
+    chords: bool = False,
+) -> GraphLists:  # fmt: skip
     """The lists of this kind in all graphs, from the cache where it holds them.
 
     Args:
@@ -42,14 +43,16 @@ def find_lists(
         kind: ``"rings"``, ``"paths"`` or ``"hops"``.
         most: Nodes of the largest ring, edges of the longest path, or the largest distance.
         progress: Called now and then with the number of graphs that are done, and of all.
+        chords: Also rings with chords.
     """
+    options = {"chords": True} if chords else {}
 
     def search() -> dict[str, np.ndarray]:
         first, found = starts(graphs.edges).tolist(), []
         for number, nodes in enumerate(graphs.nodes.tolist()):
             edges = graphs.edge_index[:, first[number] : first[number + 1]].long()
             try:
-                found.append(FINDERS[kind](edges, nodes, most))
+                found.append(FINDERS[kind](edges, nodes, most, **options))
             except ValueError as error:
                 raise ValueError(f"graph {number} (counted from 0): {error}") from None
             if number % 100 == 0:
@@ -63,6 +66,6 @@ def find_lists(
                 )
         return arrays
 
-    arrays = cached_as(f"{kind} {most} {VERSION} {graphs.structure_digest()}", search)
+    arrays = cached_as(f"{kind} {most} {'chords ' * chords}{VERSION} {graphs.structure_digest()}", search)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     return GraphLists(kind, tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))

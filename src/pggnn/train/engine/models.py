@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from pggnn.baselines.options import MODELS
+from pggnn.console import counter
 from pggnn.data.features.lists import FINDERS, GraphLists, find_lists
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
@@ -154,4 +155,13 @@ class Scorer(torch.nn.Module):
 def lists_for(config: Config, graphs: Graphs) -> list[GraphLists]:
     """What the network reads beside the edges."""
     kinds = [kind for kind in config.model.reads if kind in FINDERS] if config.model.name == "pggnn" else []
-    return [find_lists(graphs, kind, getattr(config.data, kind)) for kind in kinds]
+    return [
+        find_lists(
+            graphs,
+            kind,
+            getattr(config.data, kind),
+            counter(f"finding {kind}"),
+            chords=kind == "rings" and config.data.chords,
+        )
+        for kind in kinds
+    ]
