@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -20,7 +21,7 @@ SLOW = ("lab ladder", "lab theorems", "lab transfer", "lab transfer --clustered"
 
 @pytest.mark.parametrize("command", [command for command in SHOWN if command not in SLOW])
 def test_commands_print_what_is_shown(command, capsys):
-    assert main(command.split()) == 0
+    assert main(shlex.split(command)) == 0
     assert capsys.readouterr().out == SHOWN[command]
 
 
