@@ -10,6 +10,7 @@ from torch_geometric.typing import OptTensor
 from pggnn.cells import CELLS, is_integer
 from pggnn.lists import ListPlan
 from pggnn.nn.conv import SequenceConv
+from pggnn.nn.readout import read_out, unpool
 from pggnn.ops import group_recurrence
 from pggnn.orderings import Orderings, Reading, Reduce, read
 from pggnn.plan import Plan
@@ -56,7 +57,7 @@ class ListConv(SequenceConv):
         """
         self._check(x, lists, edge_attr, adjacency)
         gates, plan, root = self._list_rows(self.rnn(x), lists, edge_attr)
-        center = None if self.lin_center is None else self.lin_center(x).index_select(0, lists.owner)
+        center = None if self.lin_center is None else unpool(self.lin_center(x), lists.owner)
         found = group_recurrence(
             gates, self.rnn.recurrent_weights, lists.plan if self.structure else plan, rows=plan.neighbor, root=root,
             reading=self.reading, cell=self.cell, workspace=self.workspace, backend=self.backend,
@@ -64,7 +65,7 @@ class ListConv(SequenceConv):
         )  # fmt: skip
         if self.reading.rescale or self.reading.mean:
             found = found * self.reading.scale(lists.plan.degree, found.dtype).unsqueeze(-1)
-        out = found.new_zeros(x.size(0), found.size(1)).index_add(0, lists.owner, found)
+        out = read_out(found, lists.owner, x.size(0), "sum")
         return out if self.lin_root is None else out + self.lin_root(x)
 
     def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
@@ -72,7 +73,7 @@ class ListConv(SequenceConv):
         plan with the row of each place instead of its node; and the first owner's row."""
         if self.lin_edge is None or edge_attr is None:
             return gates, lists.plan, 0
-        edges = gates.index_select(0, lists.head) + self.lin_edge(edge_attr)
+        edges = unpool(gates, lists.head) + self.lin_edge(edge_attr)
         return torch.cat([gates, edges]), lists.plan.derived(_edge_rows, len(edges)), 0
 
     def _check(self, x: Tensor, lists: ListPlan, edge_attr: OptTensor, adjacency: Plan | None) -> None:
@@ -156,7 +157,7 @@ class HopConv(ListConv):
         """A row of each node at each distance, then those of the owners."""
         at = (gates + self.distance.unsqueeze(1)).flatten(0, 1)
         plan = lists.plan.derived(_distance_rows, self.hops)
-        return torch.cat([at, gates.index_select(0, lists.owner)]), plan, len(at)
+        return torch.cat([at, unpool(gates, lists.owner)]), plan, len(at)
 
 
 def _edge_rows(plan: Plan, edges: int) -> Plan:
