@@ -22,10 +22,10 @@ class DenseGraphs:
     place: tuple[Tensor, Tensor, Tensor]
     """Of each edge: its graph among these, its source and its target, the place of its entry in the matrices."""
 
-    def matrices(self, dtype: torch.dtype = torch.float) -> Tensor:
+    def matrices(self) -> Tensor:
         """``[count, size, size]``: how many edges there are from a node to another."""
-        found = torch.zeros(self.count, self.size, self.size, dtype=dtype)
-        return found.index_put_(self.place, torch.ones((), dtype=dtype), accumulate=True)
+        found = torch.zeros(self.count, self.size, self.size)
+        return found.index_put_(self.place, torch.ones(()), accumulate=True)
 
 
 def by_size(graphs: Graphs, entries: int) -> Iterator[DenseGraphs]:

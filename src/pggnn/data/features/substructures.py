@@ -49,7 +49,7 @@ def count(graphs: Graphs, wanted: Sequence[Substructure]) -> tuple[Tensor, Tenso
     work = int((graphs.edges * graphs.nodes).sum())
     groups = by_size(graphs, AT_ONCE)
     for some in tracked(groups, "counting", work, lambda some: len(some.edges) * some.size, SECONDS):
-        adjacency = some.matrices(torch.double)
+        adjacency = some.matrices()
         adjacency = ((adjacency + adjacency.mT) > 0).double()
         adjacency.diagonal(dim1=1, dim2=2).zero_()
         cycles = _cycles(adjacency, largest["cycle"])
