@@ -9,15 +9,16 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Command = Callable[[argparse.Namespace], None]
+Item = TypeVar("Item")
 NO_MEMORY = (
     "the GPU has too little memory for this beside what others take of it; CUDA_VISIBLE_DEVICES= before the command "
     "leaves it to the CPU"
@@ -188,3 +189,32 @@ def print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:
 def fill(text: str, indent: int = 0) -> str:
     """The text in lines of 78 characters, all but the first indented."""
     return textwrap.fill(text, 78, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+
+
+def tracked(
+    items: Iterable[Item], said: str, total: float, work: Callable[[Item], float] = lambda _: 1, after: float = 0
+) -> Iterator[Item]:
+    """The items, with a progress bar on a terminal that has rich.
+
+    Args:
+        items: What takes a while, one by one.
+        said: What is done.
+        total: The work of all items.
+        work: That of one.
+        after: Seconds that pass without a bar.
+    """
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ModuleNotFoundError:
+        yield from items
+        return
+    console, began = Console(stderr=True), time.monotonic()
+    progress = Progress(console=console, transient=True)
+    bar = progress.add_task(said, total=total)
+    with ExitStack() as shown:
+        for item in items:
+            if console.is_terminal and not progress.live.is_started and time.monotonic() - began >= after:
+                shown.enter_context(progress)
+            yield item
+            progress.advance(bar, work(item))

@@ -2,11 +2,11 @@
 
 import argparse
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import add_command, add_data_root, fill, print_table, say
+from pggnn.console import add_command, add_data_root, fill, print_table, say, tracked
 from pggnn.data.catalogue import CATALOGUE, DatasetEntry, lookup
 from pggnn.data.loading import is_own
 
@@ -94,7 +94,7 @@ def print_stats(args: argparse.Namespace) -> None:
     ]
     agree: list[str] = []
     notes: list[str] = []
-    for name in _tracked(chosen):
+    for name in tracked(chosen, "reading", len(chosen)):
         if is_own(name):
             rows.append(_row(Path(name).name, own_statistics(name), {}))
             continue
@@ -187,14 +187,3 @@ def _present(args: argparse.Namespace) -> dict[str, DatasetEntry]:
             f"no data set has its file under {root}; name its folder with --data-root or PGGNN_DATA"
         )
     return found
-
-
-def _tracked(names: Iterable[str]) -> Iterable[str]:
-    """The names, with a progress bar on a terminal that has rich."""
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ModuleNotFoundError:
-        return names
-    console = Console(stderr=True)
-    return track([*names], "reading", console=console, transient=True, disable=not console.is_terminal)

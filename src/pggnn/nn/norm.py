@@ -11,8 +11,8 @@ from torch_geometric.typing import OptTensor
 from pggnn.nn.readout import read_out, unpool
 from pggnn.ops import HAS_TRITON
 
-
 MOST_ROWS = 2**15
+"""Rows up to which one kernel is faster than PyTorch's operations."""
 
 
 class RowNorm(torch.nn.BatchNorm1d):
@@ -49,8 +49,7 @@ class RowNorm(torch.nn.BatchNorm1d):
         return (out * self.weight + self.bias if self.affine else out).to(x.dtype)
 
     def _has_kernel(self, x: Tensor) -> bool:
-        """Whether one kernel can do it: on one GPU, with all that ``BatchNorm1d`` has by default. A program goes through
-        all rows, so that many of them take longer than PyTorch's operations."""
+        """Whether one kernel should do it: on one GPU, with all that ``BatchNorm1d`` has by default."""
         usual = self.affine and self.track_running_stats and self.momentum is not None
         return (
             HAS_TRITON

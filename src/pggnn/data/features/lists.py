@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.cache import cached_as
+from pggnn.data.cache import cache_home, keep, read
 from pggnn.data.graphs import Graphs, starts
 from pggnn.search import find_hops, find_paths, find_rings
 
 FINDERS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rings": find_rings, "paths": find_paths, "hops": find_hops}
 """By the name in :data:`pggnn.lists.LISTS`: takes edges, the number of nodes and how large or far lists may be."""
-VERSION = "lists 1"
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,9 @@ def find_lists(
                 )
         return arrays
 
-    arrays = cached_as(f"{kind} {most} {VERSION} {graphs.structure_digest()}", search)
+    path = cache_home() / "lists" / f"{kind}{most}-{VERSION}-{graphs.structure_digest()}.npz"
+    arrays = read(path)
+    if arrays is None:
+        keep(arrays := search(), path)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     return GraphLists(kind, tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))

@@ -143,7 +143,7 @@ def load_graphs(config: Config) -> Graphs:
     """The graphs of a run."""
     data = config.data
     try:
-        dataset = loading.load(data.name, data.root, data.walks, **data.options)
+        dataset = loading.load(data.name, data.root, **data.added, **data.options)
     except TypeError as error:
         wrong = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if wrong is None:
