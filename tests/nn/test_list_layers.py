@@ -6,9 +6,9 @@ from torch_geometric.data import Batch, Data
 
 from pggnn import PGGNN, PGConv, Plan
 from pggnn.lists import read_lists
-from pggnn.nn.lists import HopConv, ListConv, PathConv, RingConv
+from pggnn.nn.lists import HopConv, ListConv, OneWayRingConv, PathConv, RingConv, RingSetConv
 
-LAYERS = {"rings": RingConv, "paths": PathConv, "hops": HopConv, "lists": ListConv}
+LAYERS = {layer.kind: layer for layer in (RingConv, PathConv, HopConv, ListConv, OneWayRingConv, RingSetConv)}
 CELLS = ("lstm", "gru", "srn", "linear")
 
 
@@ -95,6 +95,20 @@ def test_rings_may_begin_anywhere_and_go_either_way(structure):
     assert same(conv, data, changed, "rings") > 1e-3, "another order is another ring"
     changed.ring_index, changed.ring_size = torch.cat([second, first]), torch.tensor([6, 5])
     assert same(conv, data, changed, "rings") < 1e-12
+
+
+def test_rings_as_sets_and_one_way():
+    """The controls: members in another order, and a ring the other way round."""
+    data, changed, back = molecule(), molecule(), molecule()
+    changed.ring_index = torch.tensor([0, 2, 1, 3, 4, 3, 4, 5, 6, 7, 8])
+    back.ring_index = torch.cat([ring.flip(0) for ring in data.ring_index.split(data.ring_size.tolist())])
+    sets, one_way = (layer(5, 4).double() for layer in (RingSetConv, OneWayRingConv))
+    assert same(sets, data, changed, "ring-sets") < 1e-12
+    assert same(sets, data, back, "ring-sets") < 1e-12
+    assert same(one_way, data, back, "rings-one-way") > 1e-3
+    other = data.clone()
+    other.ring_index = torch.tensor([0, 1, 2, 3, 5, 3, 4, 5, 6, 7, 8])
+    assert same(sets, data, other, "ring-sets") > 1e-3, "it sees who is in a ring"
 
 
 def test_paths_may_be_stored_either_way():

@@ -112,6 +112,27 @@ class RingConv(ListConv):
     kind = "rings"
 
 
+class OneWayRingConv(ListConv):
+    """:class:`RingConv` with one of the two directions, that in which a ring is stored. A control."""
+
+    kind = "rings-one-way"
+
+
+class RingSetConv(ListConv):
+    """:class:`RingConv` with as many steps and weights, which reads at each step but the first the mean over the ring:
+    the order of its members cannot matter. A control."""
+
+    kind = "ring-sets"
+
+    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
+        """Rows of nodes, and behind them the mean of each sequence."""
+        rows, plan, _ = super()._list_rows(gates, lists, edge_attr)
+        read, first = unpool(rows, plan.neighbor), plan.derived(_is_first).unsqueeze(-1)
+        total = read_out(read * ~first, plan.center, plan.num_nodes, "sum")
+        mean = total / (plan.degree - 1).clamp(min=1).to(total.dtype).unsqueeze(-1)
+        return torch.cat([gates, mean]), lists.plan.derived(_sequence_rows), 0
+
+
 class PathConv(ListConv):
     r"""Reads each path that ends at a node, from its other end to that node. Every path is read both ways, once for
     each end, so which way it was stored does not matter. Arguments as in :class:`ListConv`."""
@@ -163,6 +184,16 @@ class HopConv(ListConv):
 def _edge_rows(plan: Plan, edges: int) -> Plan:
     """Rows of nodes, and behind them those of edges."""
     return replace(plan, neighbor=torch.where(plan.edge < edges, plan.num_neighbors + plan.edge, plan.neighbor))
+
+
+def _is_first(plan: Plan) -> Tensor:
+    """Whether a place is the first of its sequence."""
+    return torch.arange(plan.num_edges, device=plan.center.device) == plan.start.index_select(0, plan.center)
+
+
+def _sequence_rows(plan: Plan) -> Plan:
+    """Rows of nodes at the first places, and behind them those of sequences."""
+    return replace(plan, neighbor=torch.where(_is_first(plan), plan.neighbor, plan.num_neighbors + plan.center))
 
 
 def _distance_rows(plan: Plan, hops: int) -> Plan:

@@ -19,9 +19,8 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class GraphLists:
-    """Lists of one kind, graph by graph; nodes count from 0 in each graph."""
+    """Lists, graph by graph; nodes count from 0 in each graph."""
 
-    kind: str
     counts: Tensor
     """``[G]`` lists of each graph."""
     size: Tensor
@@ -68,4 +67,4 @@ def find_lists(
     if arrays is None:
         keep(arrays := search(), path)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    return GraphLists(kind, tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))
+    return GraphLists(tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))

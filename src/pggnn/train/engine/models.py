@@ -9,9 +9,10 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from pggnn.baselines.options import MODELS
-from pggnn.data.features.lists import FINDERS, GraphLists, find_lists
+from pggnn.data.features.lists import GraphLists, find_lists
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
+from pggnn.lists import LISTS
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import Network
@@ -151,7 +152,8 @@ class Scorer(torch.nn.Module):
         return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
 
 
-def lists_for(config: Config, graphs: Graphs) -> list[GraphLists]:
-    """What the network reads beside the edges."""
-    kinds = [kind for kind in config.model.reads if kind in FINDERS] if config.model.name == "pggnn" else []
-    return [find_lists(graphs, kind, getattr(config.data, kind)) for kind in kinds]
+def lists_for(config: Config, graphs: Graphs) -> dict[str, GraphLists]:
+    """What the network reads beside the edges, by name."""
+    kinds = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
+    searched = {kind: LISTS[kind].search for kind in kinds}
+    return {kind: find_lists(graphs, search, getattr(config.data, search)) for kind, search in searched.items()}
