@@ -26,8 +26,10 @@ def test_sums_by_number(long, rows, count, dtype, monkeypatch):
     torch.testing.assert_close(gradient.float(), weight.to(dtype).float()[number])
 
 
-def test_what_is_added_to_some_sums():
+@pytest.mark.parametrize("long", [8, 1000])
+def test_what_is_added_to_some_sums(long, monkeypatch):
     """Rows behind those that are read, one for each number from ``root`` on; with several programs only once."""
+    monkeypatch.setattr(sums, "LONG", long)
     values, number = torch.randn(202, 3, device=DEVICE), torch.arange(200, device=DEVICE) % 3
     out = torch.empty(3, 3, device=DEVICE)
     sums.add_up(values, out, *sums.readers(number, 3), root=1, own=2)
