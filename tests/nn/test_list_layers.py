@@ -167,7 +167,7 @@ def test_networks_refuse(options, message):
 def test_layers_refuse():
     data, conv = molecule(torch.float), RingConv(5, 4, edge_dim=3)
     lists = read_lists("rings", data)
-    with pytest.raises(TypeError, match='use pggnn.lists.read_lists\\("rings", data\\)'):
+    with pytest.raises(TypeError, match=r'use pggnn\.lists\.read_lists\("rings", data\)'):
         conv(data.x, data.edge_index, data.edge_attr)
     with pytest.raises(ValueError, match="edge_attr is missing"):
         conv(data.x, lists)
