@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Command = Callable[[argparse.Namespace], None]
+Item = TypeVar("Item")
 NO_MEMORY = (
     "the GPU has too little memory for this beside what others take of it; CUDA_VISIBLE_DEVICES= before the command "
     "leaves it to the CPU"
@@ -48,6 +49,25 @@ def say(text: object, file: TextIO | None = None) -> None:
 def tell(console: "Console", text: str) -> None:
     """The same beside progress bars; brackets in it are no markup."""
     console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
+
+
+LINES = 10.0
+"""Seconds between lines of progress where there is no terminal."""
+
+
+def tracked(items: Sequence[Item], doing: str, console: "Console") -> Iterator[Item]:
+    """The items, with a bar on a terminal until they are done, and elsewhere a line at first and every few seconds."""
+    if console.is_terminal:
+        from rich.progress import track
+
+        yield from track(items, doing, console=console, transient=True)
+        return
+    said = -math.inf
+    for number, item in enumerate(items):
+        if (now := time.monotonic()) - said >= LINES:
+            tell(console, f"{doing}: {number:,} of {len(items):,}")
+            said = now
+        yield item
 
 
 class Incomplete(Exception):

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pggnn.console import tracked
 from pggnn.data.cache import cached_as
 from pggnn.data.graphs import Graphs, starts
-from pggnn.search import find_hops, find_paths, find_rings
+from pggnn.search import TooMany, find_hops, find_paths, find_rings
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FINDERS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rings": find_rings, "paths": find_paths, "hops": find_hops}
 """By the name in :data:`pggnn.lists.LISTS`: takes edges, the number of nodes and how large or far lists may be."""
@@ -32,29 +36,25 @@ class GraphLists:
     """``[L]`` distance of the nodes of a list from its first, where that is what they have in common."""
 
 
-def find_lists(
-    graphs: Graphs, kind: str, most: int, progress: Callable[[int, int], Any] = lambda done, all: None
-) -> GraphLists:
+def find_lists(graphs: Graphs, kind: str, most: int, console: "Console | None" = None) -> GraphLists:
     """The lists of this kind in all graphs, from the cache where it holds them.
 
     Args:
         graphs: The graphs, on the CPU.
         kind: ``"rings"``, ``"paths"`` or ``"hops"``.
         most: Nodes of the largest ring, edges of the longest path, or the largest distance.
-        progress: Called now and then with the number of graphs that are done, and of all.
+        console: Where to show progress.
     """
 
     def search() -> dict[str, np.ndarray]:
-        first, found = starts(graphs.edges).tolist(), []
-        for number, nodes in enumerate(graphs.nodes.tolist()):
+        first, nodes, found = starts(graphs.edges).tolist(), graphs.nodes.tolist(), []
+        numbers, doing = range(len(graphs)), f"Finding {kind} in graphs"
+        for number in numbers if console is None else tracked(numbers, doing, console):
             edges = graphs.edge_index[:, first[number] : first[number + 1]].long()
             try:
-                found.append(FINDERS[kind](edges, nodes, most))
-            except ValueError as error:
-                raise ValueError(f"graph {number} (counted from 0): {error}") from None
-            if number % 100 == 0:
-                progress(number, len(graphs))
-        progress(len(graphs), len(graphs))
+                found.append(FINDERS[kind](edges, nodes[number], most))
+            except TooMany as error:
+                raise TooMany(f"graph {number} (counted from 0): {error.found}", error.advice) from None
         arrays = {"counts": np.array([len(one[1]) for one in found], np.int64)}
         for place, name in enumerate(("index", "size", "distance")):
             if not found or len(found[0]) > place:

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 import torch
+from rich.console import Console
 from torch import Tensor
 from torch_geometric.data import Batch
 
@@ -16,6 +17,7 @@ from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
+from pggnn.search import TooMany
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine.memory import available
 
@@ -151,7 +153,20 @@ class Scorer(torch.nn.Module):
         return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
 
 
-def lists_for(config: Config, graphs: Graphs) -> list[GraphLists]:
-    """What the network reads beside the edges."""
-    kinds = [kind for kind in config.model.reads if kind in FINDERS] if config.model.name == "pggnn" else []
-    return [find_lists(graphs, kind, getattr(config.data, kind)) for kind in kinds]
+LESS = {"rings": 6, "paths": 2, "hops": 1}
+"""What to search for where a graph has too many lists."""
+
+
+def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> list[GraphLists]:
+    """What the network reads beside the edges, from the cache or found, with progress on the console."""
+    found = []
+    for kind in config.model.reads if config.model.name == "pggnn" else ():
+        if kind not in FINDERS:
+            continue
+        most, less = getattr(config.data, kind), LESS[kind]
+        try:
+            found.append(find_lists(graphs, kind, most, console))
+        except TooMany as error:
+            how = f"--data.{kind} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
+            raise ValueError(f"{error.found}; {how}") from None
+    return found

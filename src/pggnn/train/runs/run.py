@@ -5,6 +5,7 @@ import math
 import os
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -14,6 +15,7 @@ from rich.console import Console
 from pggnn.console import is_gpu_full, tell
 from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
+from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config
@@ -55,6 +57,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     task = Task(graphs.schema, config.optim.loss)
     main = is_main()
     check(config, graphs)
+    lists = lists_for(config, graphs, console) if main else None  # the other processes find them in the cache
     with claimed(config.folder, main):
         if main:
             prepare(config, graphs, resume)
@@ -66,7 +69,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
                 train_side_by_side([(config, trial) for trial in pending], jobs, resume, bars)
             elif pending:
                 fabric = make_fabric(config)
-                collater = make_collater(config, graphs, fabric)
+                collater = make_collater(config, graphs, fabric, lists)
                 for trial in pending:
                     bar = bars.add(trial.name, config.optim.epochs)
                     train_trial(config, trial, collater, fabric, resume, bar)
@@ -183,10 +186,13 @@ def make_fabric(config: Config) -> Fabric:
     return fabric
 
 
-def make_collater(config: Config, graphs: Graphs, fabric: Fabric) -> Collater:
-    """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU."""
+def make_collater(
+    config: Config, graphs: Graphs, fabric: Fabric, lists: Sequence[GraphLists] | None = None
+) -> Collater:
+    """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU;
+    with their lists, which are found here unless they are given."""
     device = "cpu" if config.data.workers else fitting(graphs, fabric.device)
-    return Collater(graphs, device, lists_for(config, graphs))
+    return Collater(graphs, device, lists_for(config, graphs) if lists is None else lists)
 
 
 def train_side_by_side(
