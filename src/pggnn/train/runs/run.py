@@ -12,13 +12,14 @@ import torch
 from lightning.fabric import Fabric
 from rich.console import Console
 
+from pggnn.baselines.options import MODELS
 from pggnn.console import is_gpu_full, tell
 from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs
 from pggnn.nn.labels import adjacency_rows
-from pggnn.train.config import Config
+from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine import checkpoint, log
 from pggnn.train.engine.distributed import is_main, processes
 from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
@@ -79,7 +80,9 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
 
 def announce(config: Config, graphs: Graphs, pending: list[Trial], jobs: int, bars: Bars) -> None:
     """Says what a batch costs, and has the bars say how long the trainings will take, where a model reads sequences."""
-    split = protocol.split(config, graphs, pending[0])
+    split, model = protocol.split(config, graphs, pending[0]), config.model
+    if model.name != "pggnn" and model.reads != ModelConfig().reads:
+        tell(bars.console, f"{MODELS[model.name].label} has no option model.reads, got {model.reads}: it is ignored.")
     if lines := describe_work(config, graphs, split):
         tell(bars.console, "\n".join(lines))
         bars.forecast = forecast(config, split, len(pending), jobs)
