@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import add_command, add_data_root, fill, print_table, say
+from pggnn.console import Item, add_command, add_data_root, fill, print_table, say
 from pggnn.data.catalogue import CATALOGUE, DatasetEntry, lookup
 from pggnn.data.loading import is_own
 
@@ -170,7 +170,8 @@ def print_check(args: argparse.Namespace) -> None:
     """Says what a file of graphs holds, or all that is wrong with it."""
     from pggnn.data.check import check
 
-    say(check(args.file).text(min(shutil.get_terminal_size().columns, 120)))
+    found = check(args.file, lambda numbers: _tracked(numbers, "finding rings"))
+    say(found.text(min(shutil.get_terminal_size().columns, 120)))
 
 
 def _root(args: argparse.Namespace) -> Path:
@@ -189,12 +190,12 @@ def _present(args: argparse.Namespace) -> dict[str, DatasetEntry]:
     return found
 
 
-def _tracked(names: Iterable[str]) -> Iterable[str]:
-    """The names, with a progress bar on a terminal that has rich."""
+def _tracked(items: Sequence[Item], doing: str = "reading") -> Iterable[Item]:
+    """The items, with a progress bar on a terminal that has rich."""
     try:
         from rich.console import Console
         from rich.progress import track
     except ModuleNotFoundError:
-        return names
+        return items
     console = Console(stderr=True)
-    return track([*names], "reading", console=console, transient=True, disable=not console.is_terminal)
+    return track(items, doing, console=console, transient=True, disable=not console.is_terminal)

@@ -1,6 +1,6 @@
 """Rings, paths and nodes at a distance of all graphs of a data set, found once and kept in the cache."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,24 +45,32 @@ def find_lists(graphs: Graphs, kind: str, most: int, console: "Console | None" =
         most: Nodes of the largest ring, edges of the longest path, or the largest distance.
         console: Where to show progress.
     """
+    every = range(len(graphs))
+    numbers = every if console is None else tracked(every, f"Finding {kind} in graphs", console)
+    version = f"{kind} {most} {VERSION} {graphs.structure_digest()}"
+    return _as_lists(kind, cached_as(version, lambda: _search(graphs, kind, most, numbers)))
 
-    def search() -> dict[str, np.ndarray]:
-        first, nodes, found = starts(graphs.edges).tolist(), graphs.nodes.tolist(), []
-        numbers, doing = range(len(graphs)), f"Finding {kind} in graphs"
-        for number in numbers if console is None else tracked(numbers, doing, console):
-            edges = graphs.edge_index[:, first[number] : first[number + 1]].long()
-            try:
-                found.append(FINDERS[kind](edges, nodes[number], most))
-            except TooMany as error:
-                raise TooMany(f"graph {number} (counted from 0): {error.found}", error.advice) from None
-        arrays = {"counts": np.array([len(one[1]) for one in found], np.int64)}
-        for place, name in enumerate(("index", "size", "distance")):
-            if not found or len(found[0]) > place:
-                arrays[name] = (
-                    torch.cat([torch.zeros(0, dtype=torch.long), *(one[place] for one in found)]).int().numpy()
-                )
-        return arrays
 
-    arrays = cached_as(f"{kind} {most} {VERSION} {graphs.structure_digest()}", search)
+def search_lists(graphs: Graphs, kind: str, most: int, numbers: Iterable[int]) -> GraphLists:
+    """The same in the graphs with these numbers alone, without the cache."""
+    return _as_lists(kind, _search(graphs, kind, most, numbers))
+
+
+def _search(graphs: Graphs, kind: str, most: int, numbers: Iterable[int]) -> dict[str, np.ndarray]:
+    first, nodes, found = starts(graphs.edges).tolist(), graphs.nodes.tolist(), []
+    for number in numbers:
+        edges = graphs.edge_index[:, first[number] : first[number + 1]].long()
+        try:
+            found.append(FINDERS[kind](edges, nodes[number], most))
+        except TooMany as error:
+            raise TooMany(f"graph {number} (counted from 0): {error.found}", error.advice) from None
+    arrays = {"counts": np.array([len(one[1]) for one in found], np.int64)}
+    for place, name in enumerate(("index", "size", "distance")):
+        if not found or len(found[0]) > place:
+            arrays[name] = torch.cat([torch.zeros(0, dtype=torch.long), *(one[place] for one in found)]).int().numpy()
+    return arrays
+
+
+def _as_lists(kind: str, arrays: dict[str, np.ndarray]) -> GraphLists:
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     return GraphLists(kind, tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))

@@ -65,7 +65,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
         pending, jobs = missing(config), side_by_side(config) if processes()[0] == 1 else 1
         with Bars(console if main else Console(quiet=True), task.metric) as bars:
             if main and pending:
-                announce(config, graphs, pending, jobs, bars)
+                announce(config, graphs, lists or [], pending, jobs, bars)
             if jobs > 1:
                 train_side_by_side([(config, trial) for trial in pending], jobs, resume, bars)
             elif pending:
@@ -78,12 +78,14 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
         return Run.read(config.folder).conclude(main)
 
 
-def announce(config: Config, graphs: Graphs, pending: list[Trial], jobs: int, bars: Bars) -> None:
+def announce(
+    config: Config, graphs: Graphs, lists: list[GraphLists], pending: list[Trial], jobs: int, bars: Bars
+) -> None:
     """Says what a batch costs, and has the bars say how long the trainings will take, where a model reads sequences."""
     split, model = protocol.split(config, graphs, pending[0]), config.model
     if model.name != "pggnn" and model.reads != ModelConfig().reads:
         tell(bars.console, f"{MODELS[model.name].label} has no option model.reads, got {model.reads}: it is ignored.")
-    if lines := describe_work(config, graphs, split):
+    if lines := describe_work(config, graphs, split, lists):
         tell(bars.console, "\n".join(lines))
         bars.forecast = forecast(config, split, len(pending), jobs)
 
