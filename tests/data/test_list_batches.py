@@ -1,10 +1,12 @@
 """Rings, paths and distances of the graphs of a data set: found, kept, batched and padded."""
 
+import io
 import json
 from dataclasses import replace
 
 import pytest
 import torch
+from rich.console import Console
 from torch_geometric.data import Batch
 
 from pggnn.data.batching.batches import Batches
@@ -16,7 +18,7 @@ from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
 from pggnn.lists import read_lists
 from pggnn.plan import PaddedPlan
-from pggnn.search import find_hops, find_paths, find_rings
+from pggnn.search import TooMany, find_hops, find_paths, find_rings
 
 FINDERS = {"rings": (find_rings, 18), "paths": (find_paths, 3), "hops": (find_hops, 2)}
 
@@ -72,11 +74,11 @@ def test_batches_have_what_pyg_batches(kind, chosen, flow, dataset):
 
 
 def test_lists_are_found_once(dataset, monkeypatch):
-    graphs, calls = Graphs.of(dataset), []
-    first = find_lists(graphs, "rings", 18, lambda done, all: calls.append((done, all)))
-    assert calls[-1] == (4, 4)
+    graphs, said = Graphs.of(dataset), io.StringIO()
+    first = find_lists(graphs, "rings", 18, Console(file=said))
     monkeypatch.setitem(features.FINDERS, "rings", None)
-    again = find_lists(graphs, "rings", 18)
+    again = find_lists(graphs, "rings", 18, Console(file=said))
+    assert said.getvalue() == "Finding rings in graphs: 0 of 4\n"
     assert torch.equal(first.index, again.index) and torch.equal(first.counts, again.counts)
     assert first.counts.tolist() == [1, 0, 0, 2]
     with pytest.raises(TypeError):
@@ -85,10 +87,10 @@ def test_lists_are_found_once(dataset, monkeypatch):
 
 def test_what_cannot_be_searched_is_named(dataset, monkeypatch):
     def refuse(edges, nodes, most):
-        raise ValueError("too many")
+        raise TooMany("too many", "take fewer")
 
     monkeypatch.setitem(features.FINDERS, "paths", refuse)
-    with pytest.raises(ValueError, match=r"graph 0 .counted from 0.: too many"):
+    with pytest.raises(TooMany, match=r"^graph 0 \(counted from 0\): too many; take fewer$"):
         find_lists(Graphs.of(dataset), "paths", 3)
 
 

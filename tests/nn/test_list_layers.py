@@ -195,6 +195,18 @@ def test_layers_refuse():
         PGGNN(5, 4, 1, reads=("star", "rings"))(data.x, data.edge_index)
 
 
+@pytest.mark.parametrize("aggregation", ["pairs", "triplets", "trios", "chain"])
+def test_variants_are_ways_to_read_the_star(aggregation):
+    data = molecule(torch.float)
+    model = PGGNN(5, 4, 1, aggregation=aggregation, reads=("rings", "star"), edge_dim=3)
+    lists = {"rings": read_lists("rings", data)}
+    assert model(data.x, data.edge_index, None, data.edge_attr, lists=lists).isfinite().all()
+    with pytest.raises(
+        ValueError, match=rf"aggregation '{aggregation}' is how the star is read: add \"star\" to reads"
+    ):
+        PGGNN(5, 4, 1, aggregation=aggregation, reads=("rings",))
+
+
 def test_all_orders_of_a_star_do_not_depend_on_numbers():
     data, conv = molecule(), PGConv(5, 4, group="all", edge_dim=3).double()
     order = torch.randperm(24)

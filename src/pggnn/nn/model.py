@@ -268,6 +268,8 @@ class PGGNN(Network):
         kwargs["numbering"] = "random" if numbering in ("random", "both") else "given"
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation must be one of {', '.join(map(repr, AGGREGATIONS))}, got {aggregation!r}")
+        if aggregation != "arrangements" and "star" not in self.reads:
+            raise ValueError(f'aggregation {aggregation!r} is how the star is read: add "star" to reads, got {reads!r}')
         star: Any = AGGREGATIONS[aggregation]
         shared = {"num_layers": rnn_layers, "flow": flow, "cell": kwargs.get("cell", "lstm")}
         shared |= {name: kwargs[name] for name in ("backend", "workspace") if name in kwargs}

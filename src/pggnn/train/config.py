@@ -32,7 +32,7 @@ class DataConfig:
     """Number of extra features of a node: how often random walks of 1, 2, … steps return to it, which reveals rings."""
     rings: int = whole(18, 3, 1000)
     """Nodes of the largest ring, where model.reads has rings."""
-    paths: int = whole(3, 1, 100)
+    paths: int = whole(3, 2, 100)
     """Edges of the longest path, where model.reads has paths."""
     hops: int = whole(2, 1, 100)
     """The largest distance, where model.reads has hops."""

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 import torch
+from rich.console import Console
 from torch import Tensor
 from torch_geometric.data import Batch
 
@@ -17,6 +18,7 @@ from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
+from pggnn.search import TooMany
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine.memory import available
 
@@ -152,8 +154,21 @@ class Scorer(torch.nn.Module):
         return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
 
 
-def lists_for(config: Config, graphs: Graphs) -> dict[str, GraphLists]:
-    """What the network reads beside the edges, by name."""
-    kinds = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
-    searched = {kind: LISTS[kind].search for kind in kinds}
-    return {kind: find_lists(graphs, search, getattr(config.data, search)) for kind, search in searched.items()}
+LESS = {"rings": 6, "paths": 2, "hops": 1}
+"""What to search for where a graph has too many lists."""
+
+
+def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> dict[str, GraphLists]:
+    """What the network reads beside the edges, by name, from the cache or found, with progress on the console."""
+    found: dict[str, GraphLists] = {}
+    for kind in config.model.reads if config.model.name == "pggnn" else ():
+        if kind not in LISTS:
+            continue
+        search = LISTS[kind].search
+        most, less = getattr(config.data, search), LESS[search]
+        try:
+            found[kind] = find_lists(graphs, search, most, console)
+        except TooMany as error:
+            how = f"--data.{search} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
+            raise ValueError(f"{error.found}; {how}") from None
+    return found

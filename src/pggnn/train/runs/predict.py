@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+from rich.console import Console
 from torch import Tensor
 
 from pggnn.data import loading
@@ -47,7 +48,7 @@ class Trained:
 
     def collater(self, graphs: Graphs) -> Collater:
         """Graphs for evaluation, on the networks' device if they fit there."""
-        return Collater(graphs, fitting(graphs, device()), lists_for(self.config, graphs))
+        return Collater(graphs, fitting(graphs, device()), lists_for(self.config, graphs, Console(stderr=True)))
 
     @property
     def task(self) -> Task:
