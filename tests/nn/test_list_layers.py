@@ -170,12 +170,25 @@ def test_second_derivatives():
         ({"reads": "rings"}, "some of 'star', 'sum'"),
         ({"reads": ("star", "star")}, "each once"),
         ({"reads": ("star", "cliques")}, "got \\('star', 'cliques'\\)"),
+        ({"ring_structure": 2}, "the network reads none"),
         ({"block": "deep"}, 'block must be "plain" or "residual"'),
     ],
 )
 def test_networks_refuse(options, message):
     with pytest.raises(ValueError, match=message):
         PGGNN(5, 8, 1, **options)
+
+
+def test_networks_see_chords_of_rings_by_their_structural_bits():
+    square = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
+    chord = torch.cat([square, torch.tensor([[0, 2], [2, 0]])], 1)
+    for bits in (0, 2):
+        network = PGGNN(1, 8, 3, num_layers=1, reads=("rings",), ring_structure=bits).eval()
+        scores = []
+        for edges in (square, chord):
+            data = Data(torch.ones(4, 1), edges, ring_index=torch.arange(4), ring_size=torch.tensor([4]))
+            scores.append(network(data.x, edges, lists={"rings": read_lists("rings", data)}))
+        assert torch.allclose(*scores) == (bits == 0)
 
 
 def test_layers_refuse():

@@ -232,6 +232,8 @@ class PGGNN(Network):
             as in GIN. ``"rings"``, ``"paths"``, ``"hops"``, ``"lists"``: see :data:`pggnn.lists.LISTS`; these are
             given to :meth:`forward` as ``lists``.
         block: ``"plain"``, as above, or ``"residual"``, see :class:`Network`.
+        ring_structure: ``structure`` of the layers that read rings: bits for their chords, up to the size of a ring
+            less 2.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``edge_dim`` …
 
     Shapes:
@@ -261,10 +263,15 @@ class PGGNN(Network):
         numberings: int = 1,
         reads: Sequence[str] = ("star",),
         block: Block = "plain",
+        ring_structure: int = 0,
         **kwargs: Any,
     ) -> None:
         check_numbering(numbering, numberings)
         self.reads = check_reads(reads)
+        if ring_structure and "rings" not in self.reads:
+            raise ValueError(
+                f"ring_structure={ring_structure} is for rings, and the network reads none: add them to reads"
+            )
         kwargs["numbering"] = "random" if numbering in ("random", "both") else "given"
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation must be one of {', '.join(map(repr, AGGREGATIONS))}, got {aggregation!r}")
@@ -279,7 +286,8 @@ class PGGNN(Network):
                 return star(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs)
             if name == "sum":
                 return plain_sum(width, hidden_channels, kwargs.get("edge_dim"))
-            return list_layer(name, width, hidden_channels, kwargs.get("edge_dim"), shared)
+            own = shared | {"structure": ring_structure} if name == "rings" else shared
+            return list_layer(name, width, hidden_channels, kwargs.get("edge_dim"), own)
 
         widths = block_widths(in_channels, hidden_channels, num_layers, block)
         convs = [

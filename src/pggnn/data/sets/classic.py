@@ -62,11 +62,9 @@ def chang(number: int) -> Data:
     """
     if number not in (1, 2, 3):
         raise ValueError(f"the Chang graphs are numbered 1 to 3, got {number}")
-    cycles = {1: [(0, 1), (2, 3), (4, 5), (6, 7)], 2: [(0, 1, 2), (3, 4, 5, 6, 7)], 3: [tuple(range(8))]}[number]
-    chosen = {
-        frozenset((one, other)) for nodes in cycles for one, other in zip(nodes, nodes[1:] + nodes[:1], strict=True)
-    }
-    inside = torch.tensor([frozenset(pair) in chosen for pair in combinations(range(8), 2)])
+    parts = {1: ("01", "23", "45", "67"), 2: ("012", "34567"), 3: ("01234567",)}[number]
+    chosen = {frozenset(pair) for part in parts for pair in zip(part, part[1:] + part[0], strict=True)}
+    inside = torch.tensor([frozenset(pair) in chosen for pair in combinations("01234567", 2)])
     return _from_adjacency(adjacency_matrix(triangular(8)) ^ (inside[:, None] ^ inside))
 
 

@@ -122,9 +122,9 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
 
 def allot_workspace(network: Network | Committee, device: torch.device) -> None:
     """Lets each layer keep one part in :data:`~pggnn.ops.SHARES` of a GPU's memory for its states."""
-    for conv in network.convs:
-        if isinstance(conv, SequenceConv) and device.type == "cuda":
-            conv.workspace = torch.cuda.get_device_properties(device).total_memory // SHARES
+    for module in network.modules():
+        if isinstance(module, SequenceConv) and device.type == "cuda":
+            module.workspace = torch.cuda.get_device_properties(device).total_memory // SHARES
 
 
 def clip_gradients(network: Network | Committee, most: float) -> None:
