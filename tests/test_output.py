@@ -68,7 +68,7 @@ def test_progress_is_shown_at_once_and_goes_on(terminal, monkeypatch):
     clock, file, seen = SimpleNamespace(now=0.0), io.StringIO(), []
     monkeypatch.setattr("pggnn.console.time", SimpleNamespace(monotonic=lambda: clock.now))
     console = Console(file=file, force_terminal=terminal, width=100)
-    for item in tracked(range(1000), "Counting", console):
+    for item in tracked(range(1000), "Counting", 1000, console=console):
         seen.append(item)
         clock.now += 0.0625
         assert item or "Counting" in file.getvalue(), "before the first is done"

@@ -9,8 +9,8 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -49,25 +49,6 @@ def say(text: object, file: TextIO | None = None) -> None:
 def tell(console: "Console", text: str) -> None:
     """The same beside progress bars; brackets in it are no markup."""
     console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
-
-
-LINES = 10.0
-"""Seconds between lines of progress where there is no terminal."""
-
-
-def tracked(items: Sequence[Item], doing: str, console: "Console") -> Iterator[Item]:
-    """The items, with a bar on a terminal until they are done, and elsewhere a line at first and every few seconds."""
-    if console.is_terminal:
-        from rich.progress import track
-
-        yield from track(items, doing, console=console, transient=True)
-        return
-    said = -math.inf
-    for number, item in enumerate(items):
-        if (now := time.monotonic()) - said >= LINES:
-            tell(console, f"{doing}: {number:,} of {len(items):,}")
-            said = now
-        yield item
 
 
 class Incomplete(Exception):
@@ -208,3 +189,43 @@ def print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:
 def fill(text: str, indent: int = 0) -> str:
     """The text in lines of 78 characters, all but the first indented."""
     return textwrap.fill(text, 78, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+
+
+LINES = 10.0
+"""Seconds between lines of progress where there is no terminal."""
+
+
+def tracked(
+    items: Iterable[Item], said: str, total: float, work: Callable[[Item], float] = lambda _: 1, after: float = 0,
+    console: "Console | None" = None,
+) -> Iterator[Item]:  # fmt: skip
+    """The items, with a progress bar on a terminal that has rich.
+
+    Args:
+        items: What takes a while, one by one.
+        said: What is done.
+        total: The work of all items.
+        work: That of one.
+        after: Seconds that pass without a bar.
+        console: Where to show it; where this is given and no terminal, there is a line now and then.
+    """
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ModuleNotFoundError:
+        yield from items
+        return
+    lines = console is not None and not console.is_terminal
+    console, began = console or Console(stderr=True), time.monotonic()
+    progress, due = Progress(console=console, transient=True), began + after
+    bar = progress.add_task(said, total=total)
+    with ExitStack() as shown:
+        for item in items:
+            now = time.monotonic()
+            if console.is_terminal and not progress.live.is_started and now >= due:
+                shown.enter_context(progress)
+            if lines and now >= due:
+                tell(console, f"{said}: {progress.tasks[0].completed:,.0f} of {total:,.0f}")
+                due = now + LINES
+            yield item
+            progress.advance(bar, work(item))

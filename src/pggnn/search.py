@@ -182,9 +182,8 @@ def _find_rings_at(search: _Search, root: int, starts: list[int], ends: list[int
     """
     closed = {root, starts[-1]} if chords else {root, *starts}  # any other of the starts would make a chord
     half = search.size // 2
-    layers = list(search.layers(set(ends), closed, half - 1))
-    distance = {node: d for d, layer in enumerate(layers, 1) for node in layer}
-    far = half + 1 if len(layers) == half else search.size  # at least this far, or out of reach
+    layers = search.layers(set(ends), closed, half - 1)
+    distance = {node: d for d, layer in enumerate(layers, 1) for node in layer}  # to the root, up to half
     stack: list[tuple[tuple[int, ...], set[int]]] = [((root, starts[-1]), closed)]
     while stack:
         path, closed = stack.pop()
@@ -192,12 +191,12 @@ def _find_rings_at(search: _Search, root: int, starts: list[int], ends: list[int
         search.spend(len(near) + len(closed))
         inner: set[int] | None = None
         for node in near - closed:
-            back = distance.get(node, far)
+            back = distance.get(node, half + 1)
             if back > left:
                 continue
             if back == 1:
                 search.add((*path, node))
-                if left == 1 or not chords:
+                if not chords:
                     continue
             if chords:
                 inner = closed | {node}

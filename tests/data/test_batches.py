@@ -10,9 +10,9 @@ from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
 from pggnn.data.loading import load
 from pggnn.data.schema import Schema
-from pggnn.data.seeds import derived_seed
 from pggnn.data.sets.counting import Counting
 from pggnn.plan import TENSORS
+from pggnn.seeds import derived_seed
 
 
 def assert_equal(ours, theirs, flow="source_to_target"):

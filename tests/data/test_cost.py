@@ -45,10 +45,10 @@ def test_steps_of_lists_are_those_of_the_layer(kind, most):
     aggregation = Aggregation(LIST_LAYERS[kind](2, 3).reading)
     plans = [read_lists(kind, ADD[kind](Data(edge_index=edges, num_nodes=nodes))).plan for nodes, edges in drawn]
     found = search_lists(make(*drawn), kind, most, range(3))
-    steps = count_list_steps(found, aggregation).tolist()
+    steps = count_list_steps(kind, found, aggregation).tolist()
     assert steps == [int(aggregation.work(plan.degree).sum()) for plan in plans]
     if kind == "rings":
-        assert steps == count_list_steps(found).tolist() == [4 * 6 * 4, 0, 0], "triangles, both ways and back"
+        assert steps == count_list_steps(kind, found).tolist() == [4 * 6 * 4, 0, 0], "triangles, both ways and back"
 
 
 def test_steps_are_counted_for_each_graph():

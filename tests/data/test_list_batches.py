@@ -62,7 +62,7 @@ def same_lists(ours, theirs, edges):
 def test_batches_have_what_pyg_batches(kind, chosen, flow, dataset):
     graphs = Graphs.of(dataset)
     graphs = replace(graphs, schema=replace(graphs.schema, flow=flow))
-    collater = Collater(graphs, lists=[find_lists(graphs, kind, FINDERS[kind][1])])
+    collater = Collater(graphs, lists={kind: find_lists(graphs, kind, FINDERS[kind][1])})
     batch = collater.collate(torch.tensor(chosen))
     theirs = Batch.from_data_list([with_lists(dataset[i], kind) for i in chosen])
     assert torch.equal(batch.edge_index, theirs.edge_index)
@@ -97,7 +97,7 @@ def test_what_cannot_be_searched_is_named(dataset, monkeypatch):
 @pytest.mark.parametrize("kind", FINDERS)
 def test_padded_batches_hold_the_lists(kind, dataset):
     graphs = Graphs.of(dataset)
-    collater = Collater(graphs, lists=[find_lists(graphs, kind, FINDERS[kind][1])])
+    collater = Collater(graphs, lists={kind: find_lists(graphs, kind, FINDERS[kind][1])})
     batches = Batches(collater, 2, "shuffle")
     padding = Padding(collater, torch.arange(4), 2, exact=False)
     padding.extend(batches.chosen())

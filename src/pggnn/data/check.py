@@ -125,7 +125,7 @@ def _describe_rings(graphs: Graphs, star: Tensor, track: Track) -> tuple[str, li
     first = starts(graphs.nodes)
     nodes = found.index + first[:searched].repeat_interleave(found.counts).repeat_interleave(found.size)
     part = len(nodes.unique()) / int(first[searched])
-    usual, steps, beside = int(found.size.mode().values), count_list_steps(found), star[:searched]
+    usual, steps, beside = int(found.size.mode().values), count_list_steps("rings", found), star[:searched]
     said = (
         f"{where}{rings:,} of {_spread(found.size)} nodes, most often {usual}; {100 * part:.0f} % of the nodes lie on "
         f"one; reading them takes {steps.double().mean():,.0f} RNN steps a graph beside those of the stars, "

@@ -85,11 +85,10 @@ def measure_work(graphs: Graphs, aggregation: Aggregation, chosen: Tensor | None
     return Work(steps, group, single, cheaper)
 
 
-def count_list_steps(lists: GraphLists, aggregation: Aggregation | None = None) -> Tensor:
-    """``[G]`` steps to read the lists of each graph, by default each sequence once."""
-    kind = LISTS[lists.kind]
-    number, length, *_ = kind.sequences(lists.size.long())
-    work = (aggregation or Aggregation(Reading("trivial", "open"))).work(length - int(kind.apart))
+def count_list_steps(kind: str, lists: GraphLists, aggregation: Aggregation | None = None) -> Tensor:
+    """``[G]`` steps to read the lists of each graph as this kind, by default each sequence once."""
+    number, length, *_ = LISTS[kind].sequences(lists.size.long())
+    work = (aggregation or Aggregation(Reading("trivial", "open"))).work(length - int(LISTS[kind].apart))
     graph = torch.arange(len(lists.counts)).repeat_interleave(lists.counts)
     return work.new_zeros(len(lists.counts)).index_add(0, graph[number], work)
 

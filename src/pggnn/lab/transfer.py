@@ -12,9 +12,9 @@ from torch.nn.functional import pad
 from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
-from pggnn.data.seeds import derived_seed
 from pggnn.data.sets.counting import draw_er, draw_regular, from_adjacency, with_target
 from pggnn.lab.paired_comparison import set_numberings
+from pggnn.seeds import derived_seed
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights
 from pggnn.train.engine.loop import BEST, Callback, Split, Training

@@ -10,7 +10,7 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.typing import OptTensor
 
 from pggnn.lists import LISTS, ListPlan
-from pggnn.nn.lists import HopConv, ListConv, PathConv, RingConv
+from pggnn.nn.lists import HopConv, ListConv, OneWayRingConv, PathConv, RingConv, RingSetConv
 from pggnn.nn.messages import Messages
 from pggnn.nn.norm import RowNorm
 from pggnn.plan import Plan
@@ -64,7 +64,9 @@ def plain_sum(in_channels: int, out_channels: int, edge_dim: int | None = None) 
     return Messages(GINConv(mlp) if edge_dim is None else GINEConv(mlp, edge_dim=edge_dim))
 
 
-LIST_LAYERS: dict[str, type[ListConv]] = {"rings": RingConv, "paths": PathConv, "hops": HopConv, "lists": ListConv}
+LIST_LAYERS: dict[str, type[ListConv]] = {
+    layer.kind: layer for layer in (RingConv, PathConv, HopConv, ListConv, OneWayRingConv, RingSetConv)
+}
 
 
 def list_layer(name: str, width: int, hidden: int, edge_dim: int | None, options: Mapping[str, Any]) -> ListConv:

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, InMemoryDataset
 
 from pggnn.data.batching.collate import Collater
 from pggnn.data.graphs import Graphs
-from pggnn.data.seeds import derived_seed
+from pggnn.seeds import derived_seed
 
 Sampling = Literal["order", "shuffle", "draws"]
 

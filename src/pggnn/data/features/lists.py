@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pggnn.console import tracked
-from pggnn.data.cache import cached_as
+from pggnn.data.cache import cache_home, keep, read
 from pggnn.data.graphs import Graphs, starts
 from pggnn.search import TooMany, find_hops, find_paths, find_rings
 
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 FINDERS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rings": find_rings, "paths": find_paths, "hops": find_hops}
 """By the name in :data:`pggnn.lists.LISTS`: takes edges, the number of nodes and how large or far lists may be."""
-VERSION = "lists 1"
+VERSION = 1
 
 
 @dataclass(frozen=True)
 class GraphLists:
-    """Lists of one kind, graph by graph; nodes count from 0 in each graph."""
+    """Lists, graph by graph; nodes count from 0 in each graph."""
 
-    kind: str
     counts: Tensor
     """``[G]`` lists of each graph."""
     size: Tensor
@@ -45,15 +44,18 @@ def find_lists(graphs: Graphs, kind: str, most: int, console: "Console | None" =
         most: Nodes of the largest ring, edges of the longest path, or the largest distance.
         console: Where to show progress.
     """
-    every = range(len(graphs))
-    numbers = every if console is None else tracked(every, f"Finding {kind} in graphs", console)
-    version = f"{kind} {most} {VERSION} {graphs.structure_digest()}"
-    return _as_lists(kind, cached_as(version, lambda: _search(graphs, kind, most, numbers)))
+    path = cache_home() / "lists" / f"{kind}{most}-{VERSION}-{graphs.structure_digest()}.npz"
+    arrays = read(path)
+    if arrays is None:
+        every = range(len(graphs))
+        numbers = tracked(every, f"Finding {kind} in graphs", len(every), console=console) if console else every
+        keep(arrays := _search(graphs, kind, most, numbers), path)
+    return _as_lists(arrays)
 
 
 def search_lists(graphs: Graphs, kind: str, most: int, numbers: Iterable[int]) -> GraphLists:
     """The same in the graphs with these numbers alone, without the cache."""
-    return _as_lists(kind, _search(graphs, kind, most, numbers))
+    return _as_lists(_search(graphs, kind, most, numbers))
 
 
 def _search(graphs: Graphs, kind: str, most: int, numbers: Iterable[int]) -> dict[str, np.ndarray]:
@@ -71,6 +73,6 @@ def _search(graphs: Graphs, kind: str, most: int, numbers: Iterable[int]) -> dic
     return arrays
 
 
-def _as_lists(kind: str, arrays: dict[str, np.ndarray]) -> GraphLists:
+def _as_lists(arrays: dict[str, np.ndarray]) -> GraphLists:
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    return GraphLists(kind, tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))
+    return GraphLists(tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))

@@ -20,7 +20,7 @@ from pggnn.capture.replay import Replay
 from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.collate import Collater
 from pggnn.data.batching.padding import Padding
-from pggnn.data.seeds import derived_seed
+from pggnn.seeds import derived_seed
 from pggnn.train.config import Config
 from pggnn.train.engine import checkpoint
 from pggnn.train.engine.checkpoint import Checkpoint

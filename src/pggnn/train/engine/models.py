@@ -10,9 +10,10 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from pggnn.baselines.options import MODELS
-from pggnn.data.features.lists import FINDERS, GraphLists, find_lists
+from pggnn.data.features.lists import GraphLists, find_lists
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
+from pggnn.lists import LISTS
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import Network
@@ -157,16 +158,17 @@ LESS = {"rings": 6, "paths": 2, "hops": 1}
 """What to search for where a graph has too many lists."""
 
 
-def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> list[GraphLists]:
-    """What the network reads beside the edges, from the cache or found, with progress on the console."""
-    found = []
+def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> dict[str, GraphLists]:
+    """What the network reads beside the edges, by name: from the cache or found, with progress on the console."""
+    found: dict[str, GraphLists] = {}
     for kind in config.model.reads if config.model.name == "pggnn" else ():
-        if kind not in FINDERS:
+        if kind not in LISTS:
             continue
-        most, less = getattr(config.data, kind), LESS[kind]
+        search = LISTS[kind].search
+        most, less = getattr(config.data, search), LESS[search]
         try:
-            found.append(find_lists(graphs, kind, most, console))
+            found[kind] = find_lists(graphs, search, most, console)
         except TooMany as error:
-            how = f"--data.{kind} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
+            how = f"--data.{search} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
             raise ValueError(f"{error.found}; {how}") from None
     return found

@@ -94,7 +94,7 @@ class Trained:
         options: dict[str, Any] = dict(self.config.data.options)
         if loading.is_own(path):
             options = {"schema": self.schema}
-        dataset = loading.load(path, self.config.data.root, self.config.data.walks, **options)
+        dataset = loading.load(path, self.config.data.root, **self.config.data.added, **options)
         for what in ("in_channels", "edge_dim", "level", "flow", "node_labels", "edge_labels"):
             ours, theirs = getattr(self.schema, what), getattr(dataset.schema, what)
             if ours != theirs and not (what == "level" and theirs is None):

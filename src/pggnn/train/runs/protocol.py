@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from pggnn.data.graphs import Graphs
-from pggnn.data.seeds import derived_seed
 from pggnn.data.splits import random_split, stratified_folds
 from pggnn.files import write_json
+from pggnn.seeds import derived_seed
 from pggnn.train import packed
 from pggnn.train.config import Config
 from pggnn.train.engine import log

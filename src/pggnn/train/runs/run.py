@@ -5,7 +5,6 @@ import math
 import os
 import re
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -65,7 +64,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
         pending, jobs = missing(config), side_by_side(config) if processes()[0] == 1 else 1
         with Bars(console if main else Console(quiet=True), task.metric) as bars:
             if main and pending:
-                announce(config, graphs, lists or [], pending, jobs, bars)
+                announce(config, graphs, lists or {}, pending, jobs, bars)
             if jobs > 1:
                 train_side_by_side([(config, trial) for trial in pending], jobs, resume, bars)
             elif pending:
@@ -79,7 +78,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
 
 
 def announce(
-    config: Config, graphs: Graphs, lists: list[GraphLists], pending: list[Trial], jobs: int, bars: Bars
+    config: Config, graphs: Graphs, lists: dict[str, GraphLists], pending: list[Trial], jobs: int, bars: Bars
 ) -> None:
     """Says what a batch costs, and has the bars say how long the trainings will take, where a model reads sequences."""
     split, model = protocol.split(config, graphs, pending[0]), config.model
@@ -151,7 +150,7 @@ def load_graphs(config: Config) -> Graphs:
     """The graphs of a run."""
     data = config.data
     try:
-        dataset = loading.load(data.name, data.root, data.walks, **data.options)
+        dataset = loading.load(data.name, data.root, **data.added, **data.options)
     except TypeError as error:
         wrong = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if wrong is None:
@@ -192,7 +191,7 @@ def make_fabric(config: Config) -> Fabric:
 
 
 def make_collater(
-    config: Config, graphs: Graphs, fabric: Fabric, lists: Sequence[GraphLists] | None = None
+    config: Config, graphs: Graphs, fabric: Fabric, lists: dict[str, GraphLists] | None = None
 ) -> Collater:
     """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU;
     with their lists, which are found here unless they are given."""

@@ -86,7 +86,7 @@ def train_missing(name: str, configs: dict[RunKey, Config], sweep: Sweep, tested
     for (row, column), config in configs.items():  # all are checked before the first folder is made
         if is_done(config):
             continue
-        data = json.dumps([config.data.name, config.data.options, config.data.walks])
+        data = json.dumps([config.data.name, config.data.options, config.data.added])
         try:
             graphs = known[data] = known.get(data) or load_graphs(config)
             check(config, graphs)

@@ -76,7 +76,7 @@ def tune(options: Arguments, out: Path | None, sweep: Sweep) -> tuple[list[Candi
 def _has_rings(config: Config, graphs: Graphs, console: Console) -> bool:
     """Whether graphs have rings, and few enough to read them all."""
     try:
-        steps = count_list_steps(find_lists(graphs, "rings", config.data.rings, console)).sum()
+        steps = count_list_steps("rings", find_lists(graphs, "rings", config.data.rings, console)).sum()
     except TooMany as error:
         tell(console, f"Reading rings is not tried: {error.found}.")
         return False
