@@ -51,6 +51,10 @@ def tell(console: "Console", text: str) -> None:
     console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
 
 
+LINES = 10.0
+"""Seconds between lines of progress where there is no terminal."""
+
+
 class Incomplete(Exception):
     """The command has finished, but not all results are good: exit code 1."""
 
@@ -191,23 +195,23 @@ def fill(text: str, indent: int = 0) -> str:
     return textwrap.fill(text, 78, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
 
 
-LINES = 10.0
-"""Seconds between lines of progress where there is no terminal."""
-
-
 def tracked(
-    items: Iterable[Item], said: str, total: float, work: Callable[[Item], float] = lambda _: 1, after: float = 0,
+    items: Iterable[Item],
+    said: str,
+    total: float,
+    work: Callable[[Item], float] | None = None,
+    after: float = 0,
     console: "Console | None" = None,
-) -> Iterator[Item]:  # fmt: skip
-    """The items, with a progress bar on a terminal that has rich.
+) -> Iterator[Item]:
+    """The items, with a bar on a terminal until they are done, and elsewhere a line now and then; without rich alone.
 
     Args:
         items: What takes a while, one by one.
         said: What is done.
         total: The work of all items.
-        work: That of one.
-        after: Seconds that pass without a bar.
-        console: Where to show it; where this is given and no terminal, there is a line now and then.
+        work: That of one; 1 by default.
+        after: Seconds that pass in silence.
+        console: Where to show it; standard error by default.
     """
     try:
         from rich.console import Console
@@ -215,17 +219,18 @@ def tracked(
     except ModuleNotFoundError:
         yield from items
         return
-    lines = console is not None and not console.is_terminal
-    console, began = console or Console(stderr=True), time.monotonic()
-    progress, due = Progress(console=console, transient=True), began + after
-    bar = progress.add_task(said, total=total)
+    console = console or Console(stderr=True)
+    progress = Progress(console=console, transient=True)
+    bar, done, due = progress.add_task(said, total=total), 0.0, time.monotonic() + after
     with ExitStack() as shown:
         for item in items:
-            now = time.monotonic()
-            if console.is_terminal and not progress.live.is_started and now >= due:
-                shown.enter_context(progress)
-            if lines and now >= due:
-                tell(console, f"{said}: {progress.tasks[0].completed:,.0f} of {total:,.0f}")
-                due = now + LINES
+            if time.monotonic() >= due:
+                due = time.monotonic() + LINES
+                if not console.is_terminal:
+                    part = f"{done:,.0f} of {total:,.0f}" if work is None else f"{done / max(total, 1):.0%}"
+                    tell(console, f"{said}: {part}")
+                elif not progress.live.is_started:
+                    shown.enter_context(progress)
             yield item
-            progress.advance(bar, work(item))
+            done += 1 if work is None else work(item)
+            progress.update(bar, completed=done)

@@ -159,3 +159,16 @@ def test_what_took_long_is_counted_once(tmp_path, monkeypatch):
     assert asked == [ALL[2:]]
     other = as_graphs(nx.complete_graph(5), nx.cycle_graph(10))
     assert log_counts(other, ALL[:1])[0].sum() > 0 and asked[1:] == [ALL[:1]]
+
+
+def test_a_bar_is_shown_where_it_takes_a_while(monkeypatch, capsys):
+    graphs = as_graphs(nx.complete_graph(5), nx.complete_graph(4))
+    monkeypatch.setenv("FORCE_COLOR", "1")  # stands for a terminal
+    count(graphs, ALL)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(substructures, "SECONDS", 0.0)
+    count(graphs, ALL)
+    assert "counting" in capsys.readouterr().err
+    monkeypatch.delenv("FORCE_COLOR")
+    count(graphs, ALL)
+    assert capsys.readouterr().err == ""

@@ -86,9 +86,10 @@ def measure_work(graphs: Graphs, aggregation: Aggregation, chosen: Tensor | None
 
 
 def count_list_steps(kind: str, lists: GraphLists, aggregation: Aggregation | None = None) -> Tensor:
-    """``[G]`` steps to read the lists of each graph as this kind, by default each sequence once."""
-    number, length, *_ = LISTS[kind].sequences(lists.size.long())
-    work = (aggregation or Aggregation(Reading("trivial", "open"))).work(length - int(LISTS[kind].apart))
+    """``[G]`` steps to read the lists of each graph, by default each sequence once."""
+    how = LISTS[kind]
+    number, length, *_ = how.sequences(lists.size.long())
+    work = (aggregation or Aggregation(Reading("trivial", "open"))).work(length - int(how.apart))
     graph = torch.arange(len(lists.counts)).repeat_interleave(lists.counts)
     return work.new_zeros(len(lists.counts)).index_add(0, graph[number], work)
 

@@ -88,6 +88,15 @@ class GraphNorm(torch_geometric.nn.norm.GraphNorm):
         return (out * self.weight + self.bias).to(x.dtype)
 
 
+def norm_layer(kind: str, width: int) -> torch.nn.Module:
+    """``"batch"``: PyG's ``BatchNorm``, of the rows that count; ``"graph"``: :class:`GraphNorm`."""
+    if kind == "graph":
+        return GraphNorm(width)
+    norm = torch_geometric.nn.norm.BatchNorm(width, allow_single_element=True)
+    norm.module = RowNorm(width)
+    return norm
+
+
 @contextmanager
 def masked_rows(module: torch.nn.Module, real: OptTensor) -> Iterator[None]:
     """Inside this context, every :class:`RowNorm` of the module takes its statistics from the ``real`` rows only."""

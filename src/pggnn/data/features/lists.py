@@ -44,11 +44,12 @@ def find_lists(graphs: Graphs, kind: str, most: int, console: "Console | None" =
         most: Nodes of the largest ring, edges of the longest path, or the largest distance.
         console: Where to show progress.
     """
+    every = range(len(graphs))
     path = cache_home() / "lists" / f"{kind}{most}-{VERSION}-{graphs.structure_digest()}.npz"
     arrays = read(path)
     if arrays is None:
-        every = range(len(graphs))
-        numbers = tracked(every, f"Finding {kind} in graphs", len(every), console=console) if console else every
+        doing = f"Finding {kind} in graphs"
+        numbers = every if console is None else tracked(every, doing, len(graphs), console=console)
         keep(arrays := _search(graphs, kind, most, numbers), path)
     return _as_lists(arrays)
 

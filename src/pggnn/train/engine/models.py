@@ -159,7 +159,7 @@ LESS = {"rings": 6, "paths": 2, "hops": 1}
 
 
 def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> dict[str, GraphLists]:
-    """What the network reads beside the edges, by name: from the cache or found, with progress on the console."""
+    """What the network reads beside the edges, by name, from the cache or found, with progress on the console."""
     found: dict[str, GraphLists] = {}
     for kind in config.model.reads if config.model.name == "pggnn" else ():
         if kind not in LISTS:

@@ -22,15 +22,18 @@ ANSWER = 1 / 3
 """Time of an answer, as a part of that of a training step: a pass forward without the one back."""
 
 
-def describe_work(config: Config, graphs: Graphs, split: Split, lists: Mapping[str, GraphLists]) -> list[str]:
+def describe_work(
+    config: Config, graphs: Graphs, split: Split, lists: Mapping[str, GraphLists] | None = None
+) -> list[str]:
     """Lines on the steps of a batch, the mean over the training graphs; none for models that read no sequences."""
     conv = outline(replace(config.model, layers=1), graphs.schema).convs[0]
     layers: dict[str, Any] = dict(conv.layers) if isinstance(conv, Reads) else {"star": conv}
     size = min(config.optim.batch_size, len(split.train))
-    beside = []
-    for kind, one in lists.items():
-        steps = count_list_steps(kind, one, _aggregation(layers[kind])).index_select(0, split.train)
-        beside.append(f"{_of_batch(steps, size)} RNN steps a layer ({kind})")
+    beside = [
+        f"{_of_batch(count_list_steps(kind, one, _aggregation(layers[kind]))[split.train], size)} RNN steps a layer "
+        f"({kind})"
+        for kind, one in (lists or {}).items()
+    ]
     star = layers.get("star")
     if not isinstance(star, SequenceConv):
         return [f"A batch of {size} graphs takes {', '.join(beside)}."] if beside else []
