@@ -125,7 +125,10 @@ def test_a_run_that_was_moved_is_where_it_lies(tmp_path):
         ("--run.precision 8", "run.precision must be '32', 'tf32', 'bf16', '16' or '64', got 8"),
         ("--protocol.seeds=3", "protocol.seeds must be a list such as [0, 1, 2], got 3"),
         ("--model.reads=rings", "model.reads must be a list such as [star, rings], got rings"),
-        ("--model.reads star ring", "model.reads must be 'star', 'sum', 'rings', 'paths' or 'hops', got ring"),
+        (
+            "--model.reads star ring",
+            "model.reads must be 'star', 'sum', 'rings', 'paths', 'hops', 'rings-one-way' or 'ring-sets', got ring",
+        ),
         ("--model.reads --model.hidden 3", "expected one argument"),
         ("--data.options 3", "data.options must be a mapping such as {task: cliques}, got 3"),
         ("--optim.lr nan", "optim.lr must be a number, got nan"),
