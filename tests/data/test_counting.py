@@ -91,3 +91,22 @@ def test_wrong_names_files_and_sizes_are_refused(tmp_path):
     np.savez(tmp_path / "beyond.npz", n=np.array([2, 1]), m=np.array([0, 1]), **ends, **split)
     with pytest.raises(ValueError, match=r"graph 1 \(counted from 0\) has 1 nodes, but an edge from 0 to 1"):
         read_counting(tmp_path / "beyond.npz")
+
+
+@pytest.mark.parametrize(
+    ("task", "size"), [("cycles3", 3), ("cycles4", 4), ("cycles5", 5), ("cycles6", 6), ("chordal", 4)]
+)
+def test_labels_are_the_cycles_at_each_node(task, size, tmp_path, monkeypatch):
+    monkeypatch.setenv("PGGNN_CACHE", str(tmp_path))
+    found = 0
+    for name in ("er", "regular"):
+        for data in Counting(name, task, seed=2, graphs=4):
+            graph, expected = to_networkx(data, to_undirected=True), [0] * data.num_nodes
+            for nodes in nx.simple_cycles(graph, size):
+                if len(nodes) == size:
+                    chords = [graph.has_edge(*nodes[::2]), graph.has_edge(*nodes[1::2])] if task == "chordal" else [1]
+                    for node in nodes:
+                        expected[node] += sum(chords)
+            assert data.y.tolist() == expected
+            found += sum(expected)
+    assert found > 20

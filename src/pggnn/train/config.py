@@ -27,11 +27,13 @@ class DataConfig:
     root: str | None = None
     """Folder of the data sets; by default PGGNN_DATA, else data/."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Further arguments of the data set's class, such as {task: cliques} for counting."""
+    """Further arguments of the data set's class, such as {task: cliques} or {task: cycles5} for counting."""
     walks: int = whole(0, 0, 1000)
     """Number of extra features of a node: how often random walks of 1, 2, … steps return to it, which reveals rings."""
     rings: int = whole(18, 3, 1000)
     """Nodes of the largest ring, where model.reads has rings."""
+    chords: bool = False
+    """Whether rings may have chords: every simple cycle, instead of chordless ones."""
     paths: int = whole(3, 2, 100)
     """Edges of the longest path, where model.reads has paths."""
     hops: int = whole(2, 1, 100)

@@ -35,7 +35,9 @@ class GraphLists:
     """``[L]`` distance of the nodes of a list from its first, where that is what they have in common."""
 
 
-def find_lists(graphs: Graphs, kind: str, most: int, console: "Console | None" = None) -> GraphLists:
+def find_lists(
+    graphs: Graphs, kind: str, most: int, console: "Console | None" = None, chords: bool = False
+) -> GraphLists:
     """The lists of this kind in all graphs, from the cache where it holds them.
 
     Args:
@@ -43,14 +45,15 @@ def find_lists(graphs: Graphs, kind: str, most: int, console: "Console | None" =
         kind: ``"rings"``, ``"paths"`` or ``"hops"``.
         most: Nodes of the largest ring, edges of the longest path, or the largest distance.
         console: Where to show progress.
+        chords: Also rings with chords.
     """
-    every = range(len(graphs))
-    path = cache_home() / "lists" / f"{kind}{most}-{VERSION}-{graphs.structure_digest()}.npz"
+    every, options = range(len(graphs)), {"chords": True} if chords else {}
+    path = cache_home() / "lists" / f"{kind}{most}{'-chords' * chords}-{VERSION}-{graphs.structure_digest()}.npz"
     arrays = read(path)
     if arrays is None:
         doing = f"Finding {kind} in graphs"
         numbers = every if console is None else tracked(every, doing, len(graphs), console=console)
-        keep(arrays := _search(graphs, kind, most, numbers), path)
+        keep(arrays := _search(graphs, kind, most, numbers, **options), path)
     return _as_lists(arrays)
 
 
@@ -59,12 +62,12 @@ def search_lists(graphs: Graphs, kind: str, most: int, numbers: Iterable[int]) -
     return _as_lists(_search(graphs, kind, most, numbers))
 
 
-def _search(graphs: Graphs, kind: str, most: int, numbers: Iterable[int]) -> dict[str, np.ndarray]:
+def _search(graphs: Graphs, kind: str, most: int, numbers: Iterable[int], **options: bool) -> dict[str, np.ndarray]:
     first, nodes, found = starts(graphs.edges).tolist(), graphs.nodes.tolist(), []
     for number in numbers:
         edges = graphs.edge_index[:, first[number] : first[number + 1]].long()
         try:
-            found.append(FINDERS[kind](edges, nodes[number], most))
+            found.append(FINDERS[kind](edges, nodes[number], most, **options))
         except TooMany as error:
             raise TooMany(f"graph {number} (counted from 0): {error.found}", error.advice) from None
     arrays = {"counts": np.array([len(one[1]) for one in found], np.int64)}

@@ -1,4 +1,5 @@
-"""Random graphs on which each node's triangles or 4-cliques are counted: the published sets, and seeded generators."""
+"""Random graphs on which each node's triangles, 4-cliques or cycles are counted: the published sets, and seeded
+generators."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,10 +8,12 @@ from random import Random
 import networkx as nx
 import numpy as np
 import torch
+from rich.console import Console
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
+from pggnn.data.features.lists import find_lists
 from pggnn.data.features.motifs import four_cliques, triangles
 from pggnn.data.formats.archives import MOST_BYTES, need, read_npz
 from pggnn.data.graphs import Graphs, compact, starts
@@ -20,6 +23,8 @@ REGULAR = ((10, 6), (15, 6), (20, 5), (30, 5))
 """The (nodes, degree) pairs of the paper's random regular graphs."""
 FILES = {"er": "counting/er.npz", "regular": "counting/regular.npz"}
 TASKS = {"triangles": triangles, "cliques": four_cliques}
+CYCLES = {**{f"cycles{size}": size for size in (3, 4, 5, 6)}, "chordal": 4}
+"""The size of the cycles that are counted: those with a chord once for each, in the last."""
 FRACTIONS = {"train": (0.0, 0.3), "val": (0.3, 0.5), "test": (0.5, 1.0)}
 VERSION = "counting 1"
 
@@ -29,7 +34,8 @@ class Counting(GraphDataset):
 
     Args:
         name: ``"er"`` (Erdős–Rényi, 10 nodes) or ``"regular"`` (random regular, up to 30 nodes).
-        task: ``"triangles"`` or ``"cliques"`` (4-cliques), counted at each node.
+        task: What is counted at each node: ``"triangles"``, ``"cliques"`` (4-cliques), ``"cycles3"`` to ``"cycles6"``
+            (simple cycles of that size), or ``"chordal"`` (4-cycles with a chord, which need not be induced).
         root, split, transform, pre_transform: See :class:`GraphDataset`; 30 % / 20 % / 50 % of the graphs.
         seed: Generate graphs from this seed instead of reading the published ones. From the published regular graphs
             as many edges as they have nodes were taken out at random; generated ones are regular, as the paper says.
@@ -47,8 +53,9 @@ class Counting(GraphDataset):
         seed: int | None = None,
         graphs: int = 5000,
     ) -> None:
-        if name not in FILES or task not in TASKS:
-            raise ValueError(f"expected one of {[*FILES]} and one of {[*TASKS]}, got {name!r} and {task!r}")
+        tasks = [*TASKS, *CYCLES]
+        if name not in FILES or task not in tasks:
+            raise ValueError(f"expected one of {[*FILES]} and one of {tasks}, got {name!r} and {task!r}")
         if seed is not None and (type(seed) is not int or not 0 <= seed < 2**63):
             raise ValueError(f"seed must be a whole number of 0 or more, below 2⁶³, got {seed!r}")
         if seed is None:
@@ -103,9 +110,27 @@ def from_adjacency(adjacency: Tensor, nodes: Tensor, splits: dict[str, Tensor] |
 
 
 def with_target(graphs: Graphs, task: str) -> Graphs:
-    """The same graphs with one of the counts, a key of :data:`TASKS`, as targets ``y`` instead of all counts."""
+    """The same graphs with one of the counts, a key of :data:`TASKS` or :data:`CYCLES`, as targets ``y`` instead of all
+    counts."""
     others = {name: value for name, value in graphs.node.items() if name not in TASKS}
-    return replace(graphs, node=others | {"y": graphs.node[task].float()})
+    count = graphs.node[task] if task in TASKS else count_cycles(graphs, CYCLES[task], task == "chordal")
+    return replace(graphs, node=others | {"y": count.float()})
+
+
+def count_cycles(graphs: Graphs, size: int, chordal: bool = False) -> Tensor:
+    """``[N]`` simple cycles of this size at each node; or, of size 4, each as often as it has chords."""
+    lists = find_lists(graphs, "rings", size, Console(stderr=True), chords=True)
+    graph = torch.arange(len(graphs)).repeat_interleave(lists.counts)
+    chosen = lists.size == size
+    edge_index, ptr = graphs.batched_edges()
+    places = lists.index.long()[chosen.repeat_interleave(lists.size)].view(-1, size)
+    nodes = places + ptr[graph[chosen]].unsqueeze(1)
+    times = torch.ones(len(nodes), dtype=torch.long)
+    if chordal:
+        total = int(ptr[-1])
+        diagonals = nodes[:, [0, 1]] * total + nodes[:, [2, 3]]
+        times = torch.isin(diagonals, edge_index[0] * total + edge_index[1]).sum(1)
+    return torch.zeros(int(ptr[-1]), dtype=torch.long).index_add(0, nodes.view(-1), times.repeat_interleave(size))
 
 
 def erdos_renyi(graphs: int, nodes: int = 10, probability: float = 0.3, seed: int = 0) -> list[Data]:

@@ -167,7 +167,7 @@ def lists_for(config: Config, graphs: Graphs, console: Console | None = None) ->
         search = LISTS[kind].search
         most, less = getattr(config.data, search), LESS[search]
         try:
-            found[kind] = find_lists(graphs, search, most, console)
+            found[kind] = find_lists(graphs, search, most, console, config.data.chords and search == "rings")
         except TooMany as error:
             how = f"--data.{search} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
             raise ValueError(f"{error.found}; {how}") from None
