@@ -7,11 +7,14 @@ if TYPE_CHECKING:
     from pggnn.nn.conv import PGConv
     from pggnn.nn.model import PGGNN
     from pggnn.plan import Plan
+    from pggnn.transforms import AddHops, AddPaths, AddRings
 
-__all__ = ["PGGNN", "PGConv", "Plan"]
+__all__ = ["PGGNN", "AddHops", "AddPaths", "AddRings", "PGConv", "Plan"]
 __version__ = "0.1.0"
 
-_HOMES = {"PGConv": "pggnn.nn.conv", "PGGNN": "pggnn.nn.model", "Plan": "pggnn.plan"}
+_HOMES = {"PGConv": "pggnn.nn.conv", "PGGNN": "pggnn.nn.model", "Plan": "pggnn.plan"} | dict.fromkeys(
+    ("AddHops", "AddPaths", "AddRings"), "pggnn.transforms"
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -51,6 +51,10 @@ def tell(console: "Console", text: str) -> None:
     console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
 
 
+LINES = 10.0
+"""Seconds between lines of progress where there is no terminal."""
+
+
 class Incomplete(Exception):
     """The command has finished, but not all results are good: exit code 1."""
 
@@ -192,16 +196,22 @@ def fill(text: str, indent: int = 0) -> str:
 
 
 def tracked(
-    items: Iterable[Item], said: str, total: float, work: Callable[[Item], float] = lambda _: 1, after: float = 0
+    items: Iterable[Item],
+    said: str,
+    total: float,
+    work: Callable[[Item], float] | None = None,
+    after: float = 0,
+    console: "Console | None" = None,
 ) -> Iterator[Item]:
-    """The items, with a progress bar on a terminal that has rich.
+    """The items, with a bar on a terminal until they are done, and elsewhere a line now and then; without rich alone.
 
     Args:
         items: What takes a while, one by one.
         said: What is done.
         total: The work of all items.
-        work: That of one.
-        after: Seconds that pass without a bar.
+        work: That of one; 1 by default.
+        after: Seconds that pass in silence.
+        console: Where to show it; standard error by default.
     """
     try:
         from rich.console import Console
@@ -209,12 +219,18 @@ def tracked(
     except ModuleNotFoundError:
         yield from items
         return
-    console, began = Console(stderr=True), time.monotonic()
+    console = console or Console(stderr=True)
     progress = Progress(console=console, transient=True)
-    bar = progress.add_task(said, total=total)
+    bar, done, due = progress.add_task(said, total=total), 0.0, time.monotonic() + after
     with ExitStack() as shown:
         for item in items:
-            if console.is_terminal and not progress.live.is_started and time.monotonic() - began >= after:
-                shown.enter_context(progress)
+            if time.monotonic() >= due:
+                due = time.monotonic() + LINES
+                if not console.is_terminal:
+                    part = f"{done:,.0f} of {total:,.0f}" if work is None else f"{done / max(total, 1):.0%}"
+                    tell(console, f"{said}: {part}")
+                elif not progress.live.is_started:
+                    shown.enter_context(progress)
             yield item
-            progress.advance(bar, work(item))
+            done += 1 if work is None else work(item)
+            progress.update(bar, completed=done)

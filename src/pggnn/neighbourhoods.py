@@ -1,5 +1,6 @@
 """Who reads whom: a graph's edges as ragged lists of members, one list for each reader."""
 
+from collections.abc import Sequence
 from operator import index
 from typing import NamedTuple
 
@@ -35,6 +36,15 @@ def star(edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "sour
     """
     if flow not in ("source_to_target", "target_to_source"):
         raise ValueError(f'flow must be "source_to_target" or "target_to_source", got {flow!r}')
+    edge_index, sizes = check_edges(edge_index, num_nodes)
+    i, j = (1, 0) if flow == "source_to_target" else (0, 1)
+    reader, edge = torch.sort(edge_index[i], stable=True)
+    member = edge_index[j].index_select(0, edge)
+    return Lists(member, reader, edge, torch.bincount(reader, minlength=sizes[i])), sizes[j]
+
+
+def check_edges(edge_index: Tensor, num_nodes: int | tuple[int, int]) -> tuple[Tensor, Sequence[int]]:
+    """The edges as a plain tensor, and the number of nodes of each of its rows; an error if they do not fit."""
     if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
         given = edge_index.layout if isinstance(edge_index, Tensor) else type(edge_index).__name__
         raise TypeError(
@@ -61,10 +71,7 @@ def star(edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "sour
                     f"edge_index[{row}] refers to node {bad}, but there are {sizes[row]} nodes "
                     f"(valid: 0 to {sizes[row] - 1}); check num_nodes, or the offsets of batched graphs"
                 )
-    i, j = (1, 0) if flow == "source_to_target" else (0, 1)
-    reader, edge = torch.sort(edge_index[i], stable=True)
-    member = edge_index[j].index_select(0, edge)
-    return Lists(member, reader, edge, torch.bincount(reader, minlength=sizes[i])), sizes[j]
+    return edge_index, sizes
 
 
 def own_lists(member: Tensor, size: Tensor, num_nodes: int, what: str = "lists") -> tuple[Lists, int]:

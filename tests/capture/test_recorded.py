@@ -9,6 +9,7 @@ from pggnn.capture.capacity import Capacity
 from pggnn.capture.recorded import Inputs
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import PGGNN
+from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.testing import random_graph
 
@@ -30,7 +31,7 @@ def test_capacity_holds_what_is_nowhere_larger():
     assert needed.counts.tolist() == [6, 4, 3, 2], "the batch's nodes, and one more"
     assert (needed.nodes, needed.edges) == (6, 9)
     assert needed.profile.tolist() == [[3, 2], [2, 1], [1, 1], [0, 2]]
-    assert needed.steps == 2 * 2 * 5 + 2 * 4 + 3 + 2 * 2
+    assert needed.steps(Reading()) == 2 * 2 * 5 + 2 * 4 + 3 + 2 * 2
     assert needed.holds(needed) and needed.holds(capacity_of(3, 3, 1))
     assert not needed.holds(capacity_of(3, 3, 3)), "too many of degree 3"
     assert not needed.holds(capacity_of(4)), "none has degree 4"

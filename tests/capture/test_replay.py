@@ -1,6 +1,7 @@
 import copy
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,8 +20,10 @@ from pggnn.data.sets.counting import Counting
 from pggnn.nn.norm import RowNorm, masked_rows
 from pggnn.ops import HAS_TRITON, structure
 from pggnn.ops.fused.tiles import Tiles
+from pggnn.orderings import Reading
 from pggnn.plan import PaddedPlan, Plan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
+from pggnn.train.engine import loop
 from pggnn.train.engine.loop import Callback, Split, Training
 from pggnn.train.runs.run import make_fabric
 
@@ -70,8 +73,8 @@ def test_batches_padded_to_a_bound_hold_the_batches(collater):
     padding.extend(batches.chosen())
     epoch = padding.epoch(batches.chosen())
     exact = Padding(collater, torch.arange(30), 8)
-    assert padding.capacity.steps < exact.capacity.steps
-    assert padding.mean_steps == exact.mean_steps < padding.capacity.steps
+    steps, at_most, mean = (one.steps(Reading()) for one in (exact.capacity, padding.capacity, padding.mean))
+    assert exact.mean.steps(Reading()) == mean < at_most < steps
     bound = torch.repeat_interleave(*padding.capacity.profile.unbind(1))
     for number, batch in enumerate(batches):
         row = {name: table[number] for name, table in epoch.items()}
@@ -98,7 +101,7 @@ def test_capacity_grows_beyond_the_next_batch(collater):
     before = padding.capacity.counts
     assert padding.extend([torch.arange(8)])
     grown = padding.capacity.counts
-    needed = (collater.collate(torch.arange(8)).plan.degree.numpy()[:, None] >= padding.degrees).sum(0)
+    needed = (collater.collate(torch.arange(8)).plan.degree.numpy()[:, None] >= padding.nodes.values).sum(0)
     assert (grown >= np.maximum(before, 1.25 * needed)).all()
     assert (np.diff(grown) <= 0).all(), "no fewer nodes have a degree or more than have a larger one"
     assert not padding.extend([torch.arange(8)])
@@ -278,6 +281,25 @@ def test_recorded_training_is_training(name, tmp_path):
         replay.take_step()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize(
+    ("options", "recorded"),
+    [({"cell": "linear"}, True), ({"cell": "linear", "root": "linear"}, False), ({"cell": "lstm"}, False)],
+)
+def test_recordings_are_judged_by_the_steps_that_are_taken(options, recorded, collater, tmp_path, monkeypatch):
+    """The whole group in linear time is little work, even where the group has many steps."""
+    training = begin(collater, tmp_path, precision="32", **options)
+    gpu = SimpleNamespace(type="cuda")
+    training.fabric = SimpleNamespace(device=gpu, world_size=1)
+    training.collater = SimpleNamespace(**vars(collater) | {"device": gpu, "host_degree": collater.host_degree})
+    capacity = Padding(collater, training.split.train, 8, exact=False).capacity
+    monkeypatch.setattr(loop, "MOST_STEPS", 2 * capacity.steps(Reading(limit=1)))
+    monkeypatch.setattr(loop, "MOST_PADDED", 0)
+    monkeypatch.setattr(loop, "takes_padded_plans", lambda _: True)
+    monkeypatch.setattr(loop, "Replay", lambda *_: "recorded")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**40))
+    assert (training._replay == "recorded") == recorded
 
 
 GRAPH = {

@@ -11,9 +11,10 @@ from pggnn.data.schema import Schema
 from pggnn.data.sets.brec import BREC
 from pggnn.data.sets.classic import complete, cycle, rook, shrikhande
 from pggnn.lab import brec, paired_comparison
-from pggnn.lab.paired_comparison import PairResult, Part, Protocol, compare, distance, outputs, parts, relabelled
+from pggnn.lab.paired_comparison import Graph, PairResult, Part, Protocol, compare, distance, outputs, parts, with_rings
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
+from pggnn.search import find_rings
 from pggnn.train.config import ModelConfig
 from pggnn.train.engine.models import build
 
@@ -68,7 +69,7 @@ def test_distance_is_hotellings(monkeypatch):
 
 
 def test_batches_hold_both_graphs_by_turns():
-    graphs = [(rook().edge_index, 16), (cycle(6).edge_index, 6)]
+    graphs = [Graph(rook().edge_index, 16), Graph(cycle(6).edge_index, 6)]
     made = parts(graphs, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))
     assert [part.graphs for part in made] == [16] * 4
     assert torch.equal(made[0].batch.bincount(), torch.tensor([16, 6] * 8))
@@ -84,7 +85,10 @@ def test_batches_hold_both_graphs_by_turns():
 def test_norms_take_the_statistics_of_the_batches():
     """In evaluation, rows of the batches then have mean 0 and deviation 1 behind batch normalisation."""
     made = parts(
-        [(rook().edge_index, 16), (cycle(6).edge_index, 6)], Protocol(), torch.Generator(), torch.device("cpu")
+        [Graph(rook().edge_index, 16), Graph(cycle(6).edge_index, 6)],
+        Protocol(),
+        torch.Generator(),
+        torch.device("cpu"),
     )
     network = build(ModelConfig(hidden=8, layers=1, structure=1), Schema("graph", "regression", 4, 1))
     paired_comparison.settle(network, made)
@@ -108,7 +112,7 @@ def test_trios_tell_apart_what_arrangements_leave_to_the_numbering(root):
 
 
 def test_fewer_numberings_where_degrees_are_large():
-    made = parts([(rook().edge_index, 16)] * 2, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))
+    made = parts([Graph(rook().edge_index, 16)] * 2, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))
     steps = Reading().steps(made[0].plan.profile)
     assert steps == 16 * 16 * 6 * 8  # graphs, nodes, arrangements, steps of each
     for most, expected in ((steps // 2, 1), (3 * steps, 3), (3 * steps - 1, 2), (100 * steps, 5)):
@@ -117,13 +121,45 @@ def test_fewer_numberings_where_degrees_are_large():
 
 
 def test_relabelled_is_the_same_graph():
-    edges = relabelled(shrikhande().edge_index, 16, torch.Generator().manual_seed(0))
+    graph = Graph(shrikhande().edge_index, 16, *find_rings(shrikhande().edge_index, 16, 3))
+    edges, _, ring_index, ring_size = graph.relabelled(torch.Generator().manual_seed(0))
     dense = torch.zeros(16, 16)
     dense[edges[0], edges[1]] = 1
     squared = dense @ dense
     assert torch.equal(dense, dense.t())
     assert squared[dense.bool()].unique().tolist() == [2]
     assert not torch.equal(edges, shrikhande().edge_index)
+    again, sizes = find_rings(edges, 16, 3)
+    assert torch.equal(sizes, ring_size)
+    assert {*map(frozenset, again.view(-1, 3).tolist())} == {*map(frozenset, ring_index.view(-1, 3).tolist())}
+
+
+def test_rings_tell_pairs_apart_and_need_no_numberings(root):
+    """Triangles of the first pair, chords of the second: without bits for them the rings of both are alike."""
+    dataset = BREC(root)
+    pairs = [(dataset[2 * pair], dataset[2 * pair + 1]) for pair in range(3)]
+    small = {"hidden": 8, "layers": 1, "cell": "srn", "rnn_layers": 1, "reads": ["sum", "rings"]}
+    for bits, size, expected in (
+        (2, 4, [True, True, False]),
+        (0, 4, [True, False, False]),
+        (2, 3, [True, False, False]),
+    ):
+        protocol = Protocol(ModelConfig(**small, ring_structure=bits), epochs=1, rings=size)
+        found = [compare(pair, graphs, protocol) for pair, graphs in enumerate(pairs)]
+        assert [outcome.apart for outcome in found] == expected
+        assert all(outcome.reliable for outcome in found)
+
+
+def test_smaller_rings_where_there_are_too_many():
+    graphs = [Graph(rook().edge_index, 16), Graph(shrikhande().edge_index, 16)]
+    largest = []
+    for most in (2**27, 2**21, 2**18):
+        found = with_rings(graphs, Protocol(rings=6, most_steps=most))
+        assert len({int(graph.ring_size.max()) for graph in found}) == 1
+        largest.append(int(found[0].ring_size.max()))
+    assert largest == [6, 5, 4]
+    with pytest.raises(ValueError, match="raise --most-steps"):
+        with_rings(graphs, Protocol(most_steps=2**10))
 
 
 def test_a_network_that_cannot_be_made_leaves_nothing(root, tmp_path, capsys):

@@ -6,11 +6,14 @@ from test_group_recurrence import PARALLEL, assert_matches_reference, outcome
 
 from pggnn import PGConv, Plan
 from pggnn.ops import group_recurrence
+from pggnn.ops.graph import Graph
 from pggnn.orderings import Reading
 from pggnn.plan import PaddedPlan
 from pggnn.testing import READINGS, random_graph
 
-triton = pytest.importorskip("triton")
+pytest.importorskip("triton")
+
+from pggnn.ops.fused import linear
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DEGREES = (0, 1, 2, 3, 6, 7)
@@ -26,6 +29,62 @@ def test_the_whole_group(reading):
 @pytest.mark.parametrize("reading", [one for one in READINGS if one not in WHOLE and one.frame != "chain"], ids=str)
 def test_step_by_step(reading):
     assert_matches_reference(reading, "linear", 1, PARALLEL, torch.float, (0, 1, 2, 4), backend="triton", hidden=2)
+
+
+@pytest.mark.parametrize("reading", [*WHOLE, Reading(limit=3), Reading(frame="closed", limit=2)], ids=str)
+def test_every_height_of_tiles(reading, monkeypatch):
+    """Cycles and sequences that end with a tile, right before and right after it, and those of several tiles."""
+    monkeypatch.setattr(linear, "TILES", ((9, 4, 2), (3, 2, 4), (-1, 2, 2)))
+    assert_matches_reference(
+        reading, "linear", 1, PARALLEL, torch.float, (*range(10), 16, 17, 18), backend="triton", hidden=3
+    )
+
+
+@pytest.mark.parametrize("reading", [*WHOLE, Reading(limit=2), Reading(frame="closed", limit=2)], ids=str)
+def test_degrees_around_the_tiles(reading):
+    """Both sides of where one kind of tile begins, and of its height, for places one by one and two by two."""
+    assert [(above, rows) for above, rows, _ in linear.TILES] == [(256, 256), (8, 32), (-1, 4)]
+    degrees = (7, 8, 9, 31, 32, 33, 63, 64, 65, 66, 255, 256, 257, 258, 511, 512, 513, 514)
+    ours, theirs = (
+        outcome(backend, reading, "linear", 1, PARALLEL, dtype, degrees, hidden=3)
+        for backend, dtype in (("triton", torch.float), ("packed", torch.double))
+    )
+    for a, b in zip(ours, theirs, strict=True):
+        scale = max(1.0, b.abs().amax().item() if b.numel() else 0)
+        torch.testing.assert_close(a.double() / scale, b / scale, rtol=0, atol=1e-5)
+
+
+def test_a_thousand_neighbours():
+    ours, theirs = (
+        outcome(backend, Reading(), "linear", 1, PARALLEL, dtype, (1000, 1), hidden=2)
+        for backend, dtype in (("triton", torch.float), ("packed", torch.double))
+    )
+    for a, b in zip(ours, theirs, strict=True):
+        if b.numel():
+            assert (a - b).abs().max() <= 1e-5 * b.abs().max()
+
+
+@pytest.mark.parametrize("most", [1, 100])
+@pytest.mark.parametrize("reading", [Reading(), Reading("dihedral", "closed"), Reading(limit=2)], ids=str)
+def test_a_few_nodes_at_a_time(reading, most, monkeypatch):
+    """What the backward pass keeps is bounded, and the same memory serves node after node."""
+    monkeypatch.setattr(linear, "SCRATCH", most)
+    assert_matches_reference(reading, "linear", 1, PARALLEL, torch.float, (*DEGREES, 9, 10), backend="triton", hidden=3)
+
+
+def test_launches():
+    """All nodes once, by falling degree, each with memory for its own degree."""
+    degrees = torch.tensor([3, 70, 8, 9, 300, 0, 65, 64])
+    plan = Plan.build(random_graph(degrees.tolist()), 8)
+    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, plan.neighbor, 0)
+    gates = torch.zeros(8, 8)
+    operation = linear.FusedLinear(gates, [gates[:0], gates[:0], gates[:0]], graph, Reading(), plan)
+    assert [(begin, nodes, kept) for begin, nodes, kept, _ in operation._launches()] == [
+        (0, 1, 150 * 20), (1, 4, 35 * 20), (5, 3, 4 * 20)
+    ]  # fmt: skip
+    assert [(begin, nodes, kept) for begin, nodes, kept, _ in operation._launches(2100)] == [
+        (0, 1, 150 * 20), (1, 3, 35 * 20), (4, 1, 4 * 20), (5, 3, 4 * 20)
+    ]  # fmt: skip
 
 
 @gpu

@@ -25,7 +25,7 @@ def test_the_aggregation_is_the_one_that_was_asked_for(aggregation):
     assert all((conv.cell, conv.num_layers, conv.numbering) == ("srn", 1, "random") for conv in network.convs)
     edges = torch.tensor([[1, 2, 0, 2, 0, 1], [0, 0, 1, 1, 2, 2]])
     assert network(torch.randn(3, 5), edges).shape == (3, 1)
-    assert config.reads == ("group" if aggregation == "arrangements" else aggregation)
+    assert config.orders_read == ("group" if aggregation == "arrangements" else aggregation)
 
 
 def test_the_linear_cell_has_one_layer_by_default():
@@ -59,7 +59,7 @@ def test_what_a_variant_does_not_have_is_refused():
             build(ModelConfig(aggregation="pairs", **options), SCHEMA)
     with pytest.raises(ValueError, match="structure is for the frames"):
         build(ModelConfig(aggregation="chain", structure=1), SCHEMA)
-    assert ModelConfig("gin").reads == ""
+    assert ModelConfig("gin").orders_read == ""
 
 
 class Plain(torch.nn.Module):

@@ -4,15 +4,15 @@ from abc import abstractmethod
 
 import torch
 
-from pggnn.nn.model import Level, Network, Norm, Numbering, Readout, Scores
+from pggnn.nn.model import Block, Level, Network, Norm, Numbering, Readout, Scores, block_widths
 
 
 class Baseline(Network):
     """A network of equal layers, :meth:`layer`, in the frame of :class:`~pggnn.PGGNN`.
 
     Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, scores, norm: As
-            in :class:`~pggnn.PGGNN`.
+        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, scores, norm,
+            block: As in :class:`~pggnn.PGGNN`.
         numbering, numberings: As in :class:`~pggnn.PGGNN`, but the order of neighbours does not matter here:
             ``"random"`` is the same as ``"given"``, and ``"both"`` as ``"labels"``.
         edge_dim: Size of the edge features; None to leave them out, as most baselines must.
@@ -36,17 +36,19 @@ class Baseline(Network):
         norm: Norm = "batch",
         numbering: Numbering = "given",
         numberings: int = 1,
+        block: Block = "plain",
     ) -> None:
         if edge_dim is not None and not self.reads_edges:
             raise ValueError(
                 f"{type(self).__name__} does not read edge features: leave model.edge_features out, "
                 "or choose pggnn, gin or both-ends"
             )
-        widths = [in_channels, *[hidden_channels] * num_layers]
+        widths = block_widths(in_channels, hidden_channels, num_layers, block)
         convs = [self.layer(width, hidden_channels, edge_dim) for width in widths[:-1]]
         super().__init__(
-            convs, widths, out_channels, level, readout, dropout, flow, scores, norm, numbering, numberings
-        )
+            convs, widths, out_channels, level, readout, dropout, flow, scores, norm, numbering, numberings, block,
+            in_channels,
+        )  # fmt: skip
 
     @abstractmethod
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:

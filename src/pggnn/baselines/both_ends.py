@@ -7,7 +7,7 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.typing import OptTensor
 
 from pggnn.baselines.baseline import Baseline
-from pggnn.baselines.messages import Messages
+from pggnn.nn.messages import Messages
 
 
 class BothEnds(Baseline):

@@ -8,7 +8,7 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from pggnn.baselines.baseline import Baseline
-from pggnn.baselines.messages import Messages, edges
+from pggnn.nn.messages import Messages, edges
 from pggnn.plan import Plan
 
 

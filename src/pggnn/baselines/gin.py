@@ -1,11 +1,9 @@
 """GIN, the graph isomorphism network of Xu et al., 2019."""
 
 import torch
-from torch_geometric.nn import GINConv, GINEConv
 
 from pggnn.baselines.baseline import Baseline
-from pggnn.baselines.messages import Messages
-from pggnn.nn.norm import RowNorm
+from pggnn.nn.blocks import plain_sum
 
 
 class GIN(Baseline):
@@ -21,10 +19,4 @@ class GIN(Baseline):
 
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:
         """A sum and its MLP."""
-        mlp = torch.nn.Sequential(
-            torch.nn.Linear(in_channels, out_channels),
-            RowNorm(out_channels),
-            torch.nn.ReLU(),
-            torch.nn.Linear(out_channels, out_channels),
-        )
-        return Messages(GINConv(mlp) if edge_dim is None else GINEConv(mlp, edge_dim=edge_dim))
+        return plain_sum(in_channels, out_channels, edge_dim)

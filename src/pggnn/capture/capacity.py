@@ -76,10 +76,9 @@ class Capacity:
     def edges(self) -> int:
         return int(self.by_degree @ self.degrees)
 
-    @property
-    def steps(self) -> int:
-        """Steps of the sequences of the whole group."""
-        return int(self.by_degree @ Reading().work(self.degrees))
+    def steps(self, reading: Reading) -> int:
+        """Steps of the sequences that are read."""
+        return int(self.by_degree @ reading.work(self.degrees))
 
     @property
     def profile(self) -> Tensor:

@@ -1,13 +1,17 @@
 """Recording a CUDA graph: the calls before it, and the recording itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 
+from pggnn.nn.blocks import Reads
 from pggnn.nn.conv import SequenceConv
+from pggnn.nn.messages import Messages
 from pggnn.ops import HAS_TRITON
+from pggnn.ops.linear.arcs import takes_linear_time
+from pggnn.orderings import Reading
 
 Output = TypeVar("Output")
 WARM_UP = 3
@@ -33,9 +37,20 @@ def record(function: Callable[[], Output], pool: Any = None) -> tuple[torch.cuda
     return graph, result
 
 
+def work_of(convs: Iterable[torch.nn.Module]) -> Reading:
+    """The sequences whose steps say how long layers take: those of the whole group, or of a single ordering where all
+    layers take no longer."""
+    linear = all(
+        isinstance(conv, SequenceConv) and takes_linear_time(conv.reading, conv.cell, conv.structure) for conv in convs
+    )
+    return Reading(limit=1) if linear else Reading()
+
+
 def takes_padded_plans(conv: torch.nn.Module) -> bool:
     """Whether a layer on the GPU reads a :class:`~pggnn.plan.PaddedPlan`: if the fused kernels run it, without
     structural bits."""
+    if isinstance(conv, Reads):
+        return all(isinstance(one, Messages) or takes_padded_plans(one) for one in conv.layers.values())
     if not isinstance(conv, SequenceConv) or conv.structure or not HAS_TRITON:
         return False
     from pggnn.ops.fused.shape import refusal

@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.typing import OptTensor
 
 from pggnn.capture.capacity import Capacity
-from pggnn.capture.graphs import WARM_UP, record, side_stream, takes_padded_plans
+from pggnn.capture.graphs import WARM_UP, record, side_stream, takes_padded_plans, work_of
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.model import Network
 from pggnn.nn.readout import check_batch, check_graphs
@@ -192,7 +192,7 @@ class Recorded:
         if batch is not None and batch_size is None:
             batch_size = int(batch.max()) + 1 if len(batch) else 0
         needed, graphs = Capacity.of_profile(plan.profile), 1 if batch_size is None else batch_size
-        if not self._is_recorded(x, edge_attr) or needed.steps > MOST_STEPS:
+        if not self._is_recorded(x, edge_attr) or needed.steps(work_of(network.convs)) > MOST_STEPS:
             return cast(Tensor, network(x, plan, batch, edge_attr, batch_size))
         cast(SequenceConv, network.convs[0]).check(plan, x, x, edge_attr)
         check_batch(batch, x)
@@ -220,8 +220,9 @@ class Recorded:
         )  # fmt: skip
         if circumstances != self._circumstances:
             self._circumstances, self._recording = circumstances, None
-            self._able = all(takes_padded_plans(conv) for conv in self.network.convs)
+            convs = self.network.convs
+            self._able = all(isinstance(conv, SequenceConv) and takes_padded_plans(conv) for conv in convs)
             if not self._able:
-                message = "layers that the fused kernels do not run, or with structural bits, are not recorded"
+                message = "layers that the fused kernels do not run, with structural bits or lists, are not recorded"
                 warnings.warn(message, stacklevel=3)
         return self._able

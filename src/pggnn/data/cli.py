@@ -94,7 +94,7 @@ def print_stats(args: argparse.Namespace) -> None:
     ]
     agree: list[str] = []
     notes: list[str] = []
-    for name in tracked(chosen, "reading", len(chosen)):
+    for name in tracked(chosen, "reading", len(chosen), after=2):
         if is_own(name):
             rows.append(_row(Path(name).name, own_statistics(name), {}))
             continue
@@ -170,7 +170,8 @@ def print_check(args: argparse.Namespace) -> None:
     """Says what a file of graphs holds, or all that is wrong with it."""
     from pggnn.data.check import check
 
-    say(check(args.file).text(min(shutil.get_terminal_size().columns, 120)))
+    found = check(args.file, lambda numbers: tracked(numbers, "finding rings", len(numbers), after=1))
+    say(found.text(min(shutil.get_terminal_size().columns, 120)))
 
 
 def _root(args: argparse.Namespace) -> Path:

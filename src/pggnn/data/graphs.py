@@ -73,6 +73,10 @@ class Graphs:
                 digest.update(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
+    def structure_digest(self) -> str:
+        """A digest of nodes and edges alone."""
+        return Graphs(self.nodes, self.edges, self.edge_index).fingerprint()[:20]
+
     def checked(self, place: str) -> "Graphs":
         """These graphs, or an error that names the place where sizes do not match or an edge leaves its graph."""
         for name, counts, total in (

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 EXAMPLES = """  pggnn lab brec --quick --epochs 3                 # every tenth pair, on a CPU
   pggnn lab brec --numberings 1024 --device cuda --jobs 8
   pggnn lab brec --aggregation trios --device cuda --jobs 6
+  pggnn lab brec --reads sum rings --cell gru --device cuda --jobs 6
   pggnn lab brec --structure 1 --family Basic Regular
   pggnn lab brec --model gin --family Basic
   pggnn lab brec --pairs 60 61 120-139
@@ -37,6 +38,13 @@ def add_command(commands: Any) -> None:
         help="what PG-GNN's RNN reads: arrangements of the neighbours, or ordered pairs or trios of them, whose sums "
         "do not depend on the numbering",
     )  # fmt: skip
+    network.add_argument(
+        "--reads", nargs="+", choices=("star", "sum", "rings"), default=["star"],
+        help="what each layer of PG-GNN reads: neighbours by the RNN (star) or by a plain sum (sum), and rings, every "
+        "simple cycle (default: star)",
+    )  # fmt: skip
+    network.add_argument("--ring-size", type=int, default=6, metavar="N", help="nodes of the largest ring")
+    network.add_argument("--ring-structure", type=int, default=4, metavar="W", help="structural bits of rings: chords")
     network.add_argument("--structure", type=int, default=2, metavar="W", help="structural bits of PG-GNN at each step")
     network.add_argument("--hidden", type=int, default=32, help="hidden channels")
     network.add_argument("--layers", type=int, default=2, help="aggregations")
@@ -53,7 +61,7 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     network.add_argument(
         "--most-steps", type=int, default=2**25, metavar="S",
-        help="fewer numberings where degrees are so large that a batch would have more steps",
+        help="fewer numberings, or smaller rings, where there are so many that a batch would have more steps",
     )  # fmt: skip
     training = sub.add_argument_group("training; the defaults are those of BREC's own program")
     training.add_argument("--epochs", type=int, default=20, help="most epochs")
@@ -81,13 +89,20 @@ def run(args: argparse.Namespace) -> None:
     dataset = BREC(args.data_root)
     families = [int(dataset[first].family) for first in range(0, len(dataset), 2)]
     pairs = choose(args.pairs, args.family, args.quick, families)
-    numberings = args.numberings if args.model == "pggnn" and args.aggregation == "arrangements" else 1
-    names = ("aggregation", "structure", "rnn_layers", "cell") if args.model == "pggnn" else ()
+    if args.ring_size < 3:
+        raise ValueError(f"--ring-size must be at least 3, got {args.ring_size}")
+    numbered = args.model == "pggnn" and args.aggregation == "arrangements" and "star" in args.reads
+    numberings = args.numberings if numbered else 1
+    names = ("aggregation", "structure", "rnn_layers", "cell", "reads") if args.model == "pggnn" else ()
     own = {name: getattr(args, name) for name in names}
+    if "rings" in own.get("reads", ()):
+        own["ring_structure"] = args.ring_structure
     model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, **own)
     training = {name: getattr(args, name) for name in ("seed", "epochs", "lr", "margin", "most_steps")}
-    protocol = Protocol(model, numberings=numberings, **training)
+    protocol = Protocol(model, numberings=numberings, rings=args.ring_size, **training)
     name = f"{args.model}-{args.aggregation}-s{args.structure}" if args.model == "pggnn" else args.model
+    if "ring_structure" in own:
+        name += f"-{'-'.join(args.reads)}{args.ring_size}-s{args.ring_structure}"
     folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{numberings}-seed{args.seed}"
     results = Results(folder, protocol)
     results.run(pairs, args.data_root, args.device, args.jobs)

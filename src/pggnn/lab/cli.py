@@ -1,16 +1,17 @@
 """``pggnn lab``: the expressivity lab from the command line. What is heavy is imported when a command runs."""
 
 import argparse
-from collections.abc import Sequence
 from functools import partial
 
-from pggnn.console import add_command, add_data_root, fill, print_table, say
-from pggnn.lab import brec, counting_cli
+from pggnn.console import add_command, fill, print_table, say
+from pggnn.lab import brec, counting_cli, ladder_cli
+from pggnn.lab.ladder_cli import verdict
 
 GRAPHS = """
 A graph is given as
-  rook, shrikhande, cycle:6, complete:5, csl:41,3, triangular:8, paley:13,
-  cfi:4, cfi-twisted:4   classic graphs; + puts two together: cycle:3+cycle:3
+  rook, shrikhande, cycle:6, complete:5, csl:41,3, triangular:8, chang:1,
+  latin:5, paley:13, cfi:4, cfi-twisted:4   classic graphs; + puts two together:
+  cycle:3+cycle:3
   squares, triangles     the coloured pair of the paper's Figure 3
   graphs.jsonl#4         a graph of a file, JSON lines or graph6 (.g6), from 0
   BREC#4                 a graph of a data set, from 0
@@ -28,14 +29,7 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sub.add_argument("a", metavar="A", help="a graph")
     sub.add_argument("b", metavar="B", help="another graph")
-    sub = command(
-        "ladder", ladder, "Bound what layers that see pairs, triples or whole neighbourhoods can tell apart.",
-        "  pggnn lab ladder                    # all 400 pairs of BREC, about a minute\n"
-        "  pggnn lab ladder --quick\n  pggnn lab ladder rook shrikhande\n" + GRAPHS,
-    )  # fmt: skip
-    sub.add_argument("graphs", nargs="*", metavar="A B", help="two graphs (default: the pairs of BREC)")
-    sub.add_argument("--quick", action="store_true", help="every tenth pair of BREC only")
-    add_data_root(sub)
+    ladder_cli.add_command(commands, GRAPHS)
     brec.add_command(commands)
     command(
         "theorems", theorems, "Check the paper's theorems and formulas, one by one; fails if one does not hold.",
@@ -78,39 +72,10 @@ def compare(args: argparse.Namespace) -> None:
         except ValueError as error:
             rows.append((name, str(error), ""))
         else:
-            rows.append((name, _verdict(outcome.parted), str(outcome.colours)))
+            rows.append((name, verdict(outcome.parted), str(outcome.colours)))
     say("")
     print_table(rows, right={2})
     say(f"\nThe graphs are {'' if isomorphic(a, b) else 'not '}isomorphic.")
-
-
-def ladder(args: argparse.Namespace) -> None:
-    """Prints what each rung tells apart: of two graphs, or of the pairs of BREC by their family."""
-    from pggnn.lab.ladder import LADDER, climb
-    from pggnn.lab.named_graphs import read_graph
-
-    if args.graphs:
-        if len(args.graphs) != 2:
-            raise ValueError(f"give two graphs, or none for the pairs of BREC; got {len(args.graphs)}")
-        a, b = map(read_graph, args.graphs)
-        outcomes = {rung: climb(a, b, rung) for rung in LADDER}
-        found = [(rung, _verdict(outcome.parted), str(outcome.colours)) for rung, outcome in outcomes.items()]
-        print_table([("a layer sees", "tells them apart", "colours"), *found], right={2})
-        return
-    from pggnn.data.sets.brec import BREC, FAMILIES
-    from pggnn.lab.wl import k_fwl
-
-    dataset = BREC(args.data_root)
-    pairs = [(dataset[2 * p], dataset[2 * p + 1]) for p in range(0, len(dataset) // 2, 10 if args.quick else 1)]
-    family = [int(a.family) for a, _ in pairs]
-    sizes = [family.count(f) for f in range(len(FAMILIES))]
-    rows: list[Sequence[str]] = [("a layer sees", *FAMILIES, "all"), ("(pairs)", *map(str, sizes), str(len(pairs)))]
-    tests = {rung: partial(climb, rung=rung) for rung in LADDER} | {"2-FWL, to compare": partial(k_fwl, k=2)}
-    for name, test in tests.items():
-        apart = [test(a, b).apart for a, b in pairs]
-        counts = [sum(a for a, f in zip(apart, family, strict=True) if f == g) for g in range(len(FAMILIES))]
-        rows.append((name, *map(str, counts), str(sum(counts))))
-    print_table(rows, right=set(range(1, len(FAMILIES) + 2)))
 
 
 def theorems(args: argparse.Namespace) -> None:
@@ -175,7 +140,3 @@ def walks(args: argparse.Namespace) -> None:
         f"\nMeans over {args.walks} walks. The last column counts all triangles of the ego net, as the proof does:\n"
         "it tends to 2τ + κ, where κ are the 4-cliques at the node. The others count those at the node."
     )
-
-
-def _verdict(parted: int | None) -> str:
-    return "never" if parted is None else f"at iteration {parted}"

@@ -6,9 +6,11 @@ A rung bounds every network of any depth whose layers read, invariantly, no more
 - ``pairs``: pairs of them, each with the bit "are they adjacent", so triangles;
 - ``triples``: triples of them with their three bits, so 4-cliques;
 - ``ego net``: all of them with all bits between them;
-- ``rows``: all of them with their whole adjacency rows, the features of the paper's counting experiments.
+- ``rows``: all of them with their whole adjacency rows, the features of the paper's counting experiments;
+- ``rings to 6``: their colours, and the node's chordless cycles of up to 6 nodes, read from the node both ways;
+- ``cycles to 6``: the same with all simple cycles, and the bits of their chords.
 
-Each rung sees all that the one above it sees.
+Each rung up to the rows sees all that the one above it sees, and so does each of the rings, and each of the cycles.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,8 +29,7 @@ Rung = Callable[[np.ndarray], Step]
 
 def climb(a: Data, b: Data, rung: str) -> Verdict:
     """Whether and when the rung's refinement tells two undirected graphs apart."""
-    if rung not in LADDER:
-        raise ValueError(f"the rungs are {', '.join(LADDER)}; got {rung!r}")
+    see_around = LADDER[check_rung(rung)]
     if a.num_nodes != b.num_nodes:
         return Verdict(rung, 0, 0, 2)
     labels = node_labels(a, b)
@@ -36,8 +37,15 @@ def climb(a: Data, b: Data, rung: str) -> Verdict:
     for graph, part in zip((a, b), (slice(0, labels.shape[1]), slice(labels.shape[1], None)), strict=True):
         adjacency[part, part] = adjacency_matrix(graph).numpy()
     np.fill_diagonal(adjacency, False)
-    see = LADDER[rung](adjacency | adjacency.T)
+    see = see_around(adjacency | adjacency.T)
     return refine(rung, labels, lambda colours: see(colours.ravel()).reshape(colours.shape))
+
+
+def check_rung(rung: str) -> str:
+    """The rung, or an error."""
+    if rung not in LADDER:
+        raise ValueError(f"the rungs are {', '.join(LADDER)}; got {rung!r}")
+    return rung
 
 
 def see_sets(adjacency: np.ndarray, most: int) -> Step:
@@ -73,6 +81,26 @@ def see_rows(adjacency: np.ndarray) -> Step:
     return _see_forms(parts)
 
 
+def see_cycles(adjacency: np.ndarray, most: int, chords: bool) -> Step:
+    """The multisets of the neighbours and of the cycles of up to ``most`` nodes: colours in cyclic order from the node,
+    both ways; with ``chords`` all simple cycles with their chords, else those that have none."""
+    from pggnn.lab.numba_cycles import read_cycles
+
+    near = adjacency.nonzero()
+    first = np.searchsorted(near[0], np.arange(len(adjacency) + 1))
+    distance, reached = np.where(adjacency, 1, most), adjacency
+    for steps in range(2, most):
+        reached = reached @ adjacency
+        distance[reached & (distance == most)] = steps
+    neighbours = see_sets(adjacency, 1)
+
+    def see(colours: np.ndarray) -> np.ndarray:
+        hashed = scramble(colours)
+        return combine(neighbours(colours), read_cycles(first, near[1], distance, hashed, most, chords))
+
+    return see
+
+
 def _see_forms(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Step:
     """Canonical forms of graphs, given by their nodes, adjacency and marks, with marks and colours."""
     from igraph import Graph
@@ -105,4 +133,6 @@ LADDER: dict[str, Rung] = {
     "triples": partial(see_sets, most=3),
     "ego net": see_ego_net,
     "rows": see_rows,
+    **{f"rings to {most}": partial(see_cycles, most=most, chords=False) for most in (4, 5, 6, 8, 10)},
+    **{f"cycles to {most}": partial(see_cycles, most=most, chords=True) for most in (4, 5, 6)},
 }

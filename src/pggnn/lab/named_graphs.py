@@ -1,6 +1,6 @@
 """Graphs by name, as ``pggnn lab`` takes them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torch_geometric.data import Batch, Data
@@ -19,11 +19,39 @@ NAMED: dict[str, Callable[..., Data]] = {
     "shrikhande": classic.shrikhande,
     "triangular": classic.triangular,
     "paley": classic.paley,
+    "chang": classic.chang,
+    "latin": classic.latin,
     "cfi": lambda n=3: classic.cfi(classic.complete(n)),
     "cfi-twisted": lambda n=3: classic.cfi(classic.complete(n), twisted=True),
     "squares": lambda: classic.coloured_pair()[0],
     "triangles": lambda: classic.coloured_pair()[1],
 }
+
+
+SRG = {
+    "16,6,2,2": ("rook", "shrikhande"),
+    "25,12,5,6": ("latin:5", "latin:5,1"),
+    "28,12,6,4": ("triangular:8", "chang:1", "chang:2", "chang:3"),
+    "64,21,8,6": ("latin:8", "latin:8,1"),
+}
+"""Strongly regular graphs of the same parameters that a formula makes: all of the first and the third."""
+
+
+def read_graphs(text: str) -> list[tuple[str, Data]]:
+    """The graphs that a text names, each with a name: all of a file's, those of ``srg:28,12,6,4``, or one."""
+    name, _, numbers = text.partition(":")
+    if name == "srg":
+        if numbers not in SRG:
+            raise ValueError(f"there are srg:{', srg:'.join(SRG)}; got {text!r}")
+        return [(one, read_graph(one)) for one in SRG[numbers]]
+    if Path(text).is_file():
+        return [(f"#{number}", graph) for number, graph in enumerate(_read_file(text))]
+    return [(text, read_graph(text))]
+
+
+def _read_file(name: str) -> Sequence[Data]:
+    """The graphs of a file, or of a data set."""
+    return load_graph6(name) if Path(name).suffix.lower() in (".g6", ".graph6") else load(name)
 
 
 def read_graph(text: str) -> Data:
@@ -36,7 +64,7 @@ def read_graph(text: str) -> Data:
     if marked or Path(name).is_file():
         if not number.isdigit() and marked:
             raise ValueError(f"expected a number, from 0, after # in {text!r}")
-        graphs = load_graph6(name) if Path(name).suffix.lower() in (".g6", ".graph6") else load(name)
+        graphs = _read_file(name)
         if int(number or 0) >= len(graphs):
             raise ValueError(f"{name} has {len(graphs)} graphs, counted from 0; got {text!r}")
         return graphs[int(number or 0)]

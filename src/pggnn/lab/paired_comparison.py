@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,13 +20,18 @@ from torch.nn.functional import cosine_embedding_loss
 from torch_geometric.data import Data
 
 from pggnn.console import say
+from pggnn.data.graphs import starts
 from pggnn.data.schema import Schema
 from pggnn.data.sets.brec import BREC, FAMILIES
 from pggnn.files import parse_json, read_bytes, read_json, write_text
+from pggnn.lists import ListPlan, expand_lists
+from pggnn.nn.blocks import ListPlans
 from pggnn.nn.conv import SequenceConv
+from pggnn.nn.lists import ListConv
 from pggnn.nn.model import Network
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
+from pggnn.search import find_rings
 from pggnn.train.config import ModelConfig
 from pggnn.train.engine.models import Committee, allot_workspace, build_network
 
@@ -36,6 +41,8 @@ tell a pair apart and to fail the reliability check; so do we."""
 ROUNDING = 3e-6
 """What float32 loses in sums over a graph, relative to the outputs. Its square is added to the variances: outputs that
 relabelling does not change at all, as those of many pairs here, would have none."""
+
+EMPTY = torch.zeros(0, dtype=torch.long)
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,31 @@ class Protocol:
     numberings: int = 1
     """Each layer takes the mean over this many random numberings of the neighbours, see :class:`~pggnn.PGConv`."""
     most_steps: int = 2**25
-    """Steps of a batch's sequences that a layer may read; there are fewer numberings where more would be needed."""
+    """Steps of a batch's sequences that a layer may read; there are fewer numberings, or smaller rings, where more
+    would be needed."""
+    rings: int = 6
+    """Members of the largest ring, where the network reads them: every simple cycle."""
+
+
+class Graph(NamedTuple):
+    """A graph, and what is read of it beside its edges."""
+
+    edge_index: Tensor
+    nodes: int
+    ring_index: Tensor = EMPTY
+    ring_size: Tensor = EMPTY
+
+    def relabelled(self, generator: torch.Generator) -> "Graph":
+        """The graph under random labels, with sorted edges: a random numbering of each node's neighbours. Rings come in
+        a random order too, so that rounding is not the same in all copies of a graph."""
+        label = torch.randperm(self.nodes, generator=generator)
+        edges = label[self.edge_index]
+        edges = edges[:, (edges[0] * self.nodes + edges[1]).argsort()]
+        order = torch.randperm(len(self.ring_size), generator=generator)
+        size = self.ring_size[order]
+        shift = starts(self.ring_size)[:-1][order] - starts(size)[:-1]
+        place = torch.arange(len(self.ring_index)) + shift.repeat_interleave(size)
+        return Graph(edges, self.nodes, label[self.ring_index[place]], size)
 
 
 class Part(NamedTuple):
@@ -66,6 +97,7 @@ class Part(NamedTuple):
     plan: Plan
     batch: Tensor
     graphs: int
+    lists: ListPlans | None = None
 
 
 @dataclass(frozen=True)
@@ -93,35 +125,45 @@ class PairResult:
         return self.distance > THRESHOLD and abs(self.distance - self.reliability) > 1e-6
 
 
-def relabelled(edge_index: Tensor, nodes: int, generator: torch.Generator) -> Tensor:
-    """The graph under random labels, with sorted edges: a random numbering of each node's neighbours."""
-    edges = torch.randperm(nodes, generator=generator)[edge_index]
-    return edges[:, (edges[0] * nodes + edges[1]).argsort()]
+def with_rings(graphs: Sequence[Graph], protocol: Protocol) -> list[Graph]:
+    """The graphs with all their simple cycles up to one size: that of the protocol, or less where a batch of either
+    graph would have too many steps."""
+    for size in range(protocol.rings, 2, -1):
+        limit = max(1, protocol.most_steps // (protocol.batch_size * 2 * size * (size + 1)))
+        try:
+            found = [find_rings(graph.edge_index, graph.nodes, size, True, limit) for graph in graphs]
+        except ValueError:
+            continue
+        return [
+            graph._replace(ring_index=index, ring_size=sizes)
+            for graph, (index, sizes) in zip(graphs, found, strict=True)
+        ]
+    raise ValueError(f"a graph has too many triangles for batches of {protocol.most_steps:,} steps: raise --most-steps")
 
 
-def parts(
-    graphs: Sequence[tuple[Tensor, int]], protocol: Protocol, generator: torch.Generator, device: torch.device
-) -> list[Part]:
+def parts(graphs: Sequence[Graph], protocol: Protocol, generator: torch.Generator, device: torch.device) -> list[Part]:
     """Batches of relabelled copies of two graphs, by turns."""
     made = []
     for first in range(0, 2 * protocol.copies, protocol.batch_size):
         count = min(protocol.batch_size, 2 * protocol.copies - first)
-        chosen = [graphs[number % 2] for number in range(count)]
-        sizes = torch.tensor([nodes for _, nodes in chosen])
-        edges = [
-            relabelled(edge_index, nodes, generator) + offset
-            for (edge_index, nodes), offset in zip(chosen, (sizes.cumsum(0) - sizes).tolist(), strict=True)
-        ]
-        plan = Plan.build(torch.cat(edges, 1), int(sizes.sum()))
+        chosen = [graphs[number % 2].relabelled(generator) for number in range(count)]
+        sizes = torch.tensor([graph.nodes for graph in chosen])
+        offsets, nodes = (sizes.cumsum(0) - sizes).tolist(), int(sizes.sum())
+        edges = torch.cat([graph.edge_index + offset for graph, offset in zip(chosen, offsets, strict=True)], 1)
         batch = torch.arange(len(chosen)).repeat_interleave(sizes)
-        made.append(Part(plan.to(device), batch.to(device), count))
+        lists: dict[str, ListPlan] | None = None
+        if "rings" in protocol.model.reads:
+            index = torch.cat([graph.ring_index + offset for graph, offset in zip(chosen, offsets, strict=True)])
+            size = torch.cat([graph.ring_size for graph in chosen])
+            lists = {"rings": expand_lists("rings", index, size, edges, nodes).to(device)}
+        made.append(Part(Plan.build(edges, nodes).to(device), batch.to(device), count, lists))
     return made
 
 
 def outputs(network: Network, part: Part) -> tuple[Tensor, Tensor]:
     """The network's outputs for the graphs of the first and of the second kind, given constant features."""
     x = torch.ones(part.plan.num_nodes, 1, device=part.batch.device)
-    out = network(x, part.plan, part.batch, batch_size=part.graphs)
+    out = network(x, part.plan, part.batch, batch_size=part.graphs, lists=part.lists)
     return out[0::2], out[1::2]
 
 
@@ -160,8 +202,9 @@ def fresh_network(protocol: Protocol, steps: int = 1) -> Network:
 
 def set_numberings(network: Network | Committee, numberings: int) -> None:
     """Has each layer take the mean over this many random numberings of the neighbours."""
-    for conv in network.convs:
-        cast(SequenceConv, conv).numberings = numberings
+    for module in network.modules():
+        if isinstance(module, SequenceConv) and not isinstance(module, ListConv):
+            module.numberings = numberings
 
 
 def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: str = "cpu") -> PairResult:
@@ -169,9 +212,10 @@ def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: st
     began, place = time.perf_counter(), torch.device(device)
     generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
     torch.manual_seed(protocol.seed * 400 + pair)
-    first, second = ((data.edge_index, data.num_nodes) for data in graphs)
+    two = [Graph(data.edge_index, int(data.num_nodes or 0)) for data in graphs]
+    first, second = with_rings(two, protocol) if "rings" in protocol.model.reads else two
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
-    training, checking = (parts(two, protocol, generator, place) for two in ((first, second), (alike, alike)))
+    training, checking = (parts(both, protocol, generator, place) for both in ((first, second), (alike, alike)))
     steps = max(Reading().steps(part.plan.profile) for part in (*training, *checking))
     network = fresh_network(protocol, steps).to(place)
     allot_workspace(network, place)

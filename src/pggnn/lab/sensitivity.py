@@ -136,7 +136,7 @@ def run(
 def run_folder(folder: Path, most: int, numberings: int) -> Iterator[Sensitivity]:
     """Measures the networks of a run on its test graphs, ``most`` of them at most; means over its seeds and folds."""
     trained = Trained.load(folder)
-    collater = Collater(Graphs.of(trained.read(trained.config.data.name)))
+    collater = trained.collater(Graphs.of(trained.read(trained.config.data.name)))
     model, found = trained.config.model, []
     for trial, scorer in trained.scorers.items():
         index = protocol.split(trained.config, collater.graphs, trial).test[:most]

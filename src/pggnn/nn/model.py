@@ -7,13 +7,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import dropout
 from torch_geometric.nn.dense.linear import Linear
-from torch_geometric.nn.norm import BatchNorm
+from torch_geometric.nn.inits import reset
 from torch_geometric.typing import OptTensor
 
 from pggnn.cells import is_integer
+from pggnn.lists import LISTS
+from pggnn.nn.blocks import FeedForward, ListPlans, Reads, list_layer, plain_sum, two_layers
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
-from pggnn.nn.norm import GraphNorm, RowNorm, masked_rows
+from pggnn.nn.norm import masked_rows, norm_layer
 from pggnn.nn.readout import READOUTS, SIDE_BY_SIDE, check_batch, check_graphs, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.ops.operator import without_autocast
@@ -23,6 +25,7 @@ Level = Literal["graph", "node"]
 Readout = Literal["sum", "mean", "both", "log"]
 Scores = Literal["all", "last"]
 Norm = Literal["batch", "graph"]
+Block = Literal["plain", "residual"]
 Numbering = Literal["given", "random", "labels", "both"]
 AGGREGATIONS: dict[str, type[SequenceConv]] = {
     "arrangements": PGConv, "pairs": PairConv, "triplets": TripletConv, "trios": TrioConv, "chain": ChainConv,
@@ -51,6 +54,10 @@ class Network(torch.nn.Module):
             which the layers do. ``"both"``: both. A network then cannot memorise labels or numberings.
         numberings: Scores in evaluation are the mean over this many random numberings, of the kind that ``numbering``
             names; 1 evaluates with the numbering of the data.
+        block: ``"plain"``: normalisation and ReLU follow each aggregation, as in the paper. ``"residual"``: what they
+            give is added to what there was, and so is that of a feed-forward network of twice the width, which is then
+            normalised; features first go through a linear map, and scores come from networks of two layers.
+        in_channels: Size of the input of that linear map, where the block is residual.
     """
 
     reads_order = False
@@ -69,8 +76,12 @@ class Network(torch.nn.Module):
         norm: Norm = "batch",
         numbering: Numbering = "given",
         numberings: int = 1,
+        block: Block = "plain",
+        in_channels: int | None = None,
     ) -> None:
         super().__init__()
+        if block not in ("plain", "residual"):
+            raise ValueError(f'block must be "plain" or "residual", got {block!r}')
         if len(convs) < 1 or out_channels < 1:
             raise ValueError(f"num_layers and out_channels must be at least 1, got {len(convs)} and {out_channels}")
         if level not in ("graph", "node"):
@@ -87,10 +98,16 @@ class Network(torch.nn.Module):
         self.level, self.readout, self.dropout, self.flow = level, readout, dropout, flow
         self.convs = torch.nn.ModuleList(convs)
         self.norm, self.numbering, self.numberings = norm, numbering, numberings
-        self.norms = torch.nn.ModuleList(GraphNorm(w) if norm == "graph" else _batch_norm(w) for w in widths[1:])
+        self.norms = torch.nn.ModuleList(norm_layer(norm, width) for width in widths[1:])
+        self.encoder: torch.nn.Module | None = None
+        if block == "residual":
+            self.encoder = Linear(in_channels or -1, widths[0], weight_initializer="glorot", bias_initializer="zeros")
+            self.feeds = torch.nn.ModuleList(FeedForward(width, norm) for width in widths[1:])
         readouts = 2 if level == "graph" and readout in SIDE_BY_SIDE else 1
         self.scores = torch.nn.ModuleList(
-            Linear(
+            two_layers(readouts * width, width, out_channels)
+            if block == "residual"
+            else Linear(
                 readouts * width if width > 0 else -1,
                 out_channels,
                 weight_initializer="glorot",
@@ -100,8 +117,8 @@ class Network(torch.nn.Module):
         )
 
     def reset_parameters(self) -> None:
-        for module in (*self.convs, *self.norms, *self.scores):
-            module.reset_parameters()
+        for module in self.children():
+            reset(module)
 
     def forward(
         self,
@@ -111,6 +128,7 @@ class Network(torch.nn.Module):
         edge_attr: OptTensor = None,
         batch_size: int | None = None,
         real: OptTensor = None,
+        lists: ListPlans | None = None,
     ) -> Tensor:
         """Scores each graph or node.
 
@@ -122,10 +140,11 @@ class Network(torch.nn.Module):
             edge_attr: Edge features, if the model was made with ``edge_dim``.
             batch_size: Number of graphs, where it is known: saves a host synchronisation.
             real: Which nodes batch normalisation is to take its statistics from; all by default.
+            lists: What the network reads beside the edges, by name: see :func:`pggnn.lists.read_lists`.
         """
         check_batch(batch, x)
         check_graphs(batch, batch_size)
-        plan, rest = as_plan(edge_index, x.size(0), self.flow), (batch, edge_attr, batch_size, real)
+        plan, rest = as_plan(edge_index, x.size(0), self.flow), (batch, edge_attr, batch_size, real, lists)
         fresh = self.training or self.numberings > 1
         relabel = fresh and self.numbering in ("labels", "both")
         renumber = fresh and not self.training and self.reads_order and self.numbering in ("random", "both")
@@ -139,13 +158,18 @@ class Network(torch.nn.Module):
         return torch.stack(scores).mean(0)
 
     def score(
-        self, x: Tensor, plan: Plan, batch: OptTensor, edge_attr: OptTensor, batch_size: int | None, real: OptTensor
-    ) -> Tensor:
+        self, x: Tensor, plan: Plan, batch: OptTensor, edge_attr: OptTensor, batch_size: int | None, real: OptTensor,
+        lists: ListPlans | None = None,
+    ) -> Tensor:  # fmt: skip
         """The scores in one numbering; arguments as in :meth:`forward`."""
         states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
+        if self.encoder is not None:
+            states = [self.encoder(x)]
         with masked_rows(self, real):
-            for conv, norm in zip(self.convs, self.norms, strict=True):
-                states.append(norm(conv(states[-1], plan, edge_attr), *graphs).relu())
+            for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
+                read = conv(states[-1], plan, edge_attr, *([lists] if isinstance(conv, Reads) else []))
+                after = norm(read, *graphs).relu()
+                states.append(after if self.encoder is None else self.feeds[number](states[-1] + after, *graphs))
         with without_autocast(x):  # scores are differences of large sums, which 16 bits have too few digits for
             dtype = next(self.scores[-1].parameters()).dtype
             states = [state.to(dtype) for state in states[-len(self.scores) :]]
@@ -172,13 +196,6 @@ def check_numbering(numbering: str, numberings: int) -> None:
         raise ValueError(f"numberings must be an integer ≥ 1, got {numberings!r}")
     if numbering == "given" and numberings > 1:
         raise ValueError(f'numberings must be 1 with numbering "given", got {numberings}; choose another numbering')
-
-
-def _batch_norm(width: int) -> BatchNorm:
-    """PyG's, of the rows that count."""
-    norm = BatchNorm(width, allow_single_element=True)
-    norm.module = RowNorm(width)
-    return norm
 
 
 class PGGNN(Network):
@@ -211,6 +228,12 @@ class PGGNN(Network):
             permuted. ``"both"``: both. The network then cannot memorise labels or numberings.
         numberings: Scores in evaluation are the mean over this many random numberings, of the kind that ``numbering``
             names; 1 evaluates with the numbering of the data.
+        reads: What each layer reads; it is added up. ``"star"``: the neighbours, as above. ``"sum"``: their plain sum,
+            as in GIN. ``"rings"``, ``"paths"``, ``"hops"``, ``"lists"``: see :data:`pggnn.lists.LISTS`; these are
+            given to :meth:`forward` as ``lists``.
+        block: ``"plain"``, as above, or ``"residual"``, see :class:`Network`.
+        ring_structure: ``structure`` of the layers that read rings: bits for their chords, up to the size of a ring
+            less 2.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``edge_dim`` …
 
     Shapes:
@@ -238,15 +261,55 @@ class PGGNN(Network):
         norm: Norm = "batch",
         numbering: Numbering = "given",
         numberings: int = 1,
+        reads: Sequence[str] = ("star",),
+        block: Block = "plain",
+        ring_structure: int = 0,
         **kwargs: Any,
     ) -> None:
         check_numbering(numbering, numberings)
+        self.reads = check_reads(reads)
+        if ring_structure and "rings" not in self.reads:
+            raise ValueError(
+                f"ring_structure={ring_structure} is for rings, and the network reads none: add them to reads"
+            )
         kwargs["numbering"] = "random" if numbering in ("random", "both") else "given"
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation must be one of {', '.join(map(repr, AGGREGATIONS))}, got {aggregation!r}")
-        layer: Any = AGGREGATIONS[aggregation]
-        widths = [in_channels, *[hidden_channels] * num_layers]
-        convs = [layer(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs) for width in widths[:-1]]
+        if aggregation != "arrangements" and "star" not in self.reads:
+            raise ValueError(f'aggregation {aggregation!r} is how the star is read: add "star" to reads, got {reads!r}')
+        star: Any = AGGREGATIONS[aggregation]
+        shared = {"num_layers": rnn_layers, "flow": flow, "cell": kwargs.get("cell", "lstm")}
+        shared |= {name: kwargs[name] for name in ("backend", "workspace") if name in kwargs}
+
+        def layer(name: str, width: int) -> torch.nn.Module:
+            if name == "star":
+                return star(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs)
+            if name == "sum":
+                return plain_sum(width, hidden_channels, kwargs.get("edge_dim"))
+            own = shared | {"structure": ring_structure} if name == "rings" else shared
+            return list_layer(name, width, hidden_channels, kwargs.get("edge_dim"), own)
+
+        widths = block_widths(in_channels, hidden_channels, num_layers, block)
+        convs = [
+            layer("star", width)
+            if self.reads == ("star",)
+            else Reads({name: layer(name, width) for name in self.reads})
+            for width in widths[:-1]
+        ]
         super().__init__(
-            convs, widths, out_channels, level, readout, dropout, flow, scores, norm, numbering, numberings
-        )
+            convs, widths, out_channels, level, readout, dropout, flow, scores, norm, numbering, numberings, block,
+            in_channels,
+        )  # fmt: skip
+
+
+def check_reads(reads: Sequence[str]) -> tuple[str, ...]:
+    """The names of neighbourhoods, or an error."""
+    known = ("star", "sum", *LISTS)
+    if isinstance(reads, str) or not reads or len({*reads}) < len(reads) or not set(reads) <= set(known):
+        raise ValueError(f"reads must be some of {', '.join(map(repr, known))}, each once, got {reads!r}")
+    return tuple(reads)
+
+
+def block_widths(in_channels: int, hidden_channels: int, num_layers: int, block: str) -> list[int]:
+    """Size of the features before each aggregation and after the last."""
+    return [hidden_channels if block == "residual" else in_channels, *[hidden_channels] * num_layers]

@@ -141,12 +141,12 @@ def _answer(run: Run) -> Predictions:
     from pggnn.data.graphs import Graphs
     from pggnn.train.runs import protocol
     from pggnn.train.runs.folder import check_same
-    from pggnn.train.runs.predict import Trained, collater_for
+    from pggnn.train.runs.predict import Trained
 
     trained = Trained.load(run.folder, run.which)
     graphs = Graphs.of(trained.read(run.config.data.name))
     check_same(trained.config, graphs)
-    collater, task = collater_for(graphs), trained.task
+    collater, task = trained.collater(graphs), trained.task
     tests = {trial: protocol.split(run.config, graphs, trial).test for trial in trained.scorers}
     pairs = [trained.answers(collater, test, [trial]) for trial, test in tests.items()]
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))

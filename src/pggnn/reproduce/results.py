@@ -107,7 +107,7 @@ def _cell(table: str, key: RunKey, run: Run) -> TableCell:
         **asdict(run.conclude()),
         rule=describe_epoch(config),
         seeds=list(config.protocol.seeds),
-        orderings=config.model.reads,
+        orderings=config.model.orders_read,
         parameters=run.parameters,
         seconds_per_epoch=run.seconds,
         machine=run.machine.get("gpu") or f"{run.machine.get('cores')} cores",

@@ -30,6 +30,12 @@ class DataConfig:
     """Further arguments of the data set's class, such as {task: cliques} for counting."""
     walks: int = whole(0, 0, 1000)
     """Number of extra features of a node: how often random walks of 1, 2, … steps return to it, which reveals rings."""
+    rings: int = whole(18, 3, 1000)
+    """Nodes of the largest ring, where model.reads has rings."""
+    paths: int = whole(3, 2, 100)
+    """Edges of the longest path, where model.reads has paths."""
+    hops: int = whole(2, 1, 100)
+    """The largest distance, where model.reads has hops."""
     cliques: Literal[0, 3, 4, 5] = 0
     """Extra features of nodes and edges: log(1 + count) of the cliques of 3, 4, … up to so many nodes that they lie in.
     Networks read those of edges with model.edge_features."""
@@ -61,6 +67,9 @@ class NetworkOptions:
     """Dropout on the scores of each layer."""
     norm: Literal["batch", "graph"] = "batch"
     """Normalisation after each aggregation: over the nodes of a batch, or over those of each graph (GraphNorm)."""
+    block: Literal["plain", "residual"] = "plain"
+    """What follows each aggregation. plain: normalisation and ReLU, as in the paper; residual: these, added to what was
+    there, and a feed-forward network."""
     scores: Literal["all", "last"] = "all"
     """Which layers contribute to the answer: all, including the input, or only the last."""
     edge_features: bool = False
@@ -96,7 +105,7 @@ class ModelConfig(_Options):
             object.__setattr__(self, "rnn_layers", 1 if self.cell == "linear" else 2)
 
     @property
-    def reads(self) -> str:
+    def orders_read(self) -> str:
         """What PG-GNN's RNN reads, in a word: its orderings, or the variant; nothing for baselines."""
         if self.name != "pggnn":
             return ""

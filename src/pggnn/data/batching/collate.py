@@ -1,5 +1,6 @@
 """The graphs of a data set on a device, from which batches with plans are cut by index arithmetic on whole tensors."""
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 
@@ -8,6 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from pggnn.data.batching.lists import StoredLists
+from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs, expand, starts
 from pggnn.plan import Plan, profile_of
 
@@ -24,19 +27,26 @@ class Collater:
     Args:
         graphs: The graphs.
         device: Where to keep them; by default where they are.
+        lists: What is read beside the edges: batches have it as ``lists``, by name.
     """
 
-    def __init__(self, graphs: Graphs, device: torch.device | str | None = None) -> None:
+    def __init__(
+        self, graphs: Graphs, device: torch.device | str | None = None, lists: Mapping[str, GraphLists] | None = None
+    ) -> None:
         self.graphs = graphs if device is None else _to(graphs, device)
         self.device = self.graphs.edge_index.device
         self.counts = torch.stack([graphs.nodes, graphs.edges]).cpu()
         self._starts = torch.stack([starts(row)[:-1] for row in self.counts])
         self._empty = Batch(_base_cls=Data)
         self._center_row = 1 if graphs.schema.flow == "source_to_target" else 0
-        degree, edge = _neighbourhoods(_to(graphs, "cpu").checked("batches"), self._center_row)
+        host = _to(graphs, "cpu").checked("batches")
+        degree, edge = _neighbourhoods(host, self._center_row)
         self.host_degree = degree.numpy()
         self._degree = degree.to(self.device)
         self._edge = None if edge is None else edge.to(self.device)
+        self.lists = {
+            kind: StoredLists.build(kind, one, host, edge, self.device) for kind, one in (lists or {}).items()
+        }
 
     def collate(self, chosen: Tensor) -> Batch:
         """The batch of the graphs with the given numbers, in that order."""
@@ -67,6 +77,11 @@ class Collater:
         if self._edge is not None:
             edge = self._edge.index_select(0, edge_rows).long() + edge_ptr.index_select(0, edge_member)
         batch.plan = self._plan(chosen, edge_index, edge, node_rows)
+        if self.lists:
+            head = edge_index[1 - self._center_row]
+            batch.lists = {
+                kind: stored.gather(chosen, batch.plan, ptr, edge_ptr, head) for kind, stored in self.lists.items()
+            }
         return batch
 
     def _plan(self, chosen: Tensor, edge_index: Tensor, edge: Tensor, node_rows: Tensor) -> Plan:

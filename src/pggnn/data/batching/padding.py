@@ -1,14 +1,16 @@
 """Epochs whose batches all have the same shapes: padding fills each up to a common size."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from pggnn.capture.capacity import Capacity
 from pggnn.data.batching.collate import Collater
+from pggnn.lists import LISTS, ListPlan
 from pggnn.plan import PaddedPlan, Plan
 
 SIMULATED = 1000
@@ -31,30 +33,39 @@ class Padding:
 
     def __init__(self, collater: Collater, index: Tensor, batch_size: int, exact: bool = True) -> None:
         self.collater, self.batch_size = collater, batch_size
-        degree, nodes = collater.host_degree, collater.counts[0].numpy()
-        self.degrees = np.union1d(0, degree)
-        graph = np.repeat(np.arange(len(nodes)), nodes)
-        self._histogram = np.zeros((len(nodes), len(self.degrees)), np.int64)
-        np.add.at(self._histogram, (graph, np.searchsorted(self.degrees, degree)), 1)
+        if exact and collater.lists:
+            raise ValueError("lists are padded for layers that take padded plans alone")
+        self.nodes = Histogram(collater.host_degree, collater.counts[0].numpy())
+        self.lists = {
+            kind: Histogram(stored.lengths, stored.counts[0].numpy()) for kind, stored in collater.lists.items()
+        }
         random = np.random.RandomState(0)
         size = min(batch_size, len(index))
-        drawn = self._nodes_by_degree([index[random.permutation(len(index))[:size]] for _ in range(SIMULATED)])
-        self.capacity = Capacity.of(self.degrees, drawn, exact)
-        self.mean_steps = Capacity(self.degrees, drawn.mean(0), True).steps
-        """Steps of the sequences of a batch without padding, on average, with the whole group."""
+        chosen = [index[random.permutation(len(index))[:size]] for _ in range(SIMULATED)]
+        drawn = self.nodes.of(chosen)
+        self.capacity = Capacity.of(self.nodes.values, drawn, exact)
+        self.list_capacity = {kind: Capacity.of(one.values, one.of(chosen)) for kind, one in self.lists.items()}
+        self.mean = Capacity(self.nodes.values, drawn.mean(0), True)
+        """What a batch needs on average."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of a batch in the tables of an epoch, without its targets: features are no longer compact there."""
         schema = self.collater.graphs.schema
-        return self.capacity.nodes * (4 * schema.in_channels + 33) + self.capacity.edges * (4 * schema.edge_dim + 16)
+        lists = sum(32 * one.nodes + 24 * one.edges for one in self.list_capacity.values())
+        rows = self.capacity.nodes * (4 * schema.in_channels + 33) + self.capacity.edges * (4 * schema.edge_dim + 16)
+        return rows + lists
 
     def extend(self, chosen: Sequence[Tensor]) -> bool:
         """Grows to hold batches of these graphs; returns whether it had to."""
-        needed = Capacity.of(self.degrees, self._nodes_by_degree(chosen), self.capacity.exact)
+        needed = Capacity.of(self.nodes.values, self.nodes.of(chosen), self.capacity.exact)
         grows = not self.capacity.holds(needed)
         if grows:
             self.capacity = self.capacity.grown(needed)
+        for kind, one in self.lists.items():
+            needed = Capacity.of(one.values, one.of(chosen))
+            if not self.list_capacity[kind].holds(needed):
+                self.list_capacity[kind], grows = self.list_capacity[kind].grown(needed), True
         return grows
 
     def epoch(self, chosen: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -74,8 +85,10 @@ class Padding:
         places = [_places(per_batch[level], size, device) for level, size in enumerate((nodes, edges))]
         degree, real = _padded(batch.plan.degree, places[0], steps, nodes)
         if exact:
-            missing = torch.from_numpy(self.capacity.by_degree - self._nodes_by_degree(chosen)).flatten()
-            degree[~real] = torch.from_numpy(np.tile(self.degrees, steps)).long().repeat_interleave(missing).to(device)
+            missing = torch.from_numpy(self.capacity.by_degree - self.nodes.of(chosen)).flatten()
+            degree[~real] = (
+                torch.from_numpy(np.tile(self.nodes.values, steps)).long().repeat_interleave(missing).to(device)
+            )
         before = first[0].to(device).repeat_interleave(per_batch[1].to(device))
         if exact:
             center = torch.repeat_interleave(degree.flatten(), output_size=steps * edges)
@@ -103,11 +116,62 @@ class Padding:
             "y": y,
             "counts": counts,
         }
+        for kind in self.lists:
+            tables |= self._list_tables(kind, batch, chosen, first, per_batch)
         if "x" in batch:
             tables["x"] = _padded(batch.x, places[0], steps, nodes)[0]
         if "edge_attr" in batch:
             tables["edge_attr"] = _padded(batch.edge_attr.index_select(0, batch.plan.edge), places[1], steps, edges)[0]
         return tables
+
+    def _list_tables(
+        self, kind: str, batch: Batch, chosen: Sequence[Tensor], first: Tensor, of_batch: Tensor
+    ) -> dict[str, Tensor]:
+        """The tables of one kind of lists. Padding sequences have no members and are the last node's."""
+        device, steps, capacity = self.collater.device, len(chosen), self.list_capacity[kind]
+        (plan, owner, _), stored = batch.lists[kind], self.collater.lists[kind]
+        per_batch = torch.stack([stored.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
+        begin = per_batch.cumsum(1) - per_batch
+        sequences, places = (
+            _places(per_batch[level], size, device) for level, size in enumerate((capacity.nodes, capacity.edges))
+        )
+        nodes, edges = self.capacity.nodes, self.capacity.edges
+        own_node = first[0].to(device).repeat_interleave(per_batch[0].to(device))
+        node, edge, reader = (
+            row.to(device).repeat_interleave(per_batch[1].to(device)) for row in (first[0], first[1], begin[0])
+        )
+        degree = _padded(plan.degree, sequences, steps, capacity.nodes)[0]
+        owners = torch.full((steps * capacity.nodes,), nodes - 1, device=device)
+        owners[sequences] = owner - own_node
+        member = torch.arange(steps * capacity.edges, device=device) % max(nodes, 1)
+        member[places] = plan.neighbor - node
+        center = torch.full((steps * capacity.edges,), capacity.nodes - 1, device=device)
+        center[places] = plan.center - reader
+        features = torch.full((steps * capacity.edges,), 0 if LISTS[kind].apart else edges, device=device)
+        if LISTS[kind].apart:
+            features[places] = plan.edge
+        else:  # edges lie in the order of their slots here
+            slot = torch.empty(plan_edges := batch.plan.num_edges + 1, dtype=torch.long, device=device)
+            slot[batch.plan.edge] = torch.arange(plan_edges - 1, device=device)
+            features[places] = torch.where(plan.edge < plan_edges - 1, slot[plan.edge] - edge, edges)
+        found = {
+            "neighbor": member.view(steps, -1), "center": center.view(steps, -1), "edge": features.view(steps, -1),
+            "degree": degree, "start": degree.cumsum(1) - degree, "owner": owners.view(steps, -1),
+            "order": torch.sort(degree, dim=1, descending=True, stable=True)[1],
+        }  # fmt: skip
+        return {f"{kind} {name}": table for name, table in found.items()}
+
+    def list_plans(self, row: dict[str, Tensor]) -> dict[str, ListPlan]:
+        """What is read beside the edges in one batch, from its row of the tables."""
+        found, flow = {}, self.collater.graphs.schema.flow
+        for kind, capacity in self.list_capacity.items():
+            table = {name.removeprefix(f"{kind} "): value for name, value in row.items() if name.startswith(f"{kind} ")}
+            plan = PaddedPlan.of_slots(
+                table["neighbor"], table["center"], table["edge"], table["degree"], capacity.profile, table["order"],
+                table["start"], self.capacity.nodes, flow,
+            )  # fmt: skip
+            found[kind] = ListPlan(plan, table["owner"], row["neighbor"])
+        return found
 
     def plan(self, row: dict[str, Tensor]) -> Plan:
         """The plan of one batch, from its row of the tables."""
@@ -120,14 +184,31 @@ class Padding:
 
     def batch(self, row: dict[str, Tensor], plan: Plan) -> Data:
         """One batch, from its row of the tables, as a network takes it."""
-        there = {name: row[name] for name in ("x", "edge_attr", "y", "counts", "real") if name in row}
+        there: dict[str, Any] = {name: row[name] for name in ("x", "edge_attr", "y", "counts", "real") if name in row}
+        if self.lists:
+            there["lists"] = self.list_plans(row)
         return Data(
             batch=row["member"], plan=plan, num_graphs=self.batch_size + 1, num_nodes=len(row["member"]), **there
         )
 
-    def _nodes_by_degree(self, chosen: Sequence[Tensor]) -> np.ndarray:
-        """``[T, D]`` nodes of each degree in each batch."""
-        return np.stack([self._histogram[numbers.numpy()].sum(0) for numbers in chosen])
+
+class Histogram:
+    """How many nodes of each degree, or sequences of each length, the graphs of a data set have.
+
+    Args:
+        numbers: The degrees or lengths, graph by graph.
+        counts: ``[G]`` how many of them each graph has.
+    """
+
+    def __init__(self, numbers: np.ndarray, counts: np.ndarray) -> None:
+        self.values = np.union1d(0, numbers)
+        graph = np.repeat(np.arange(len(counts)), counts)
+        self.table = np.zeros((len(counts), len(self.values)), np.int64)
+        np.add.at(self.table, (graph, np.searchsorted(self.values, numbers)), 1)
+
+    def of(self, chosen: Sequence[Tensor]) -> np.ndarray:
+        """``[T, D]`` how many of each there are in each batch."""
+        return np.stack([self.table[numbers.numpy()].sum(0) for numbers in chosen])
 
 
 def _places(sizes: Tensor, width: int, device: torch.device) -> Tensor:

@@ -64,7 +64,7 @@ def count(graphs: Graphs, wanted: Sequence[Substructure]) -> tuple[Tensor, Tenso
 def log_counts(graphs: Graphs, wanted: Sequence[Substructure]) -> tuple[Tensor, Tensor]:
     """``[N, K]`` and ``[E, K]`` float32: log(1 + count), as counts grow with powers of the degree. Those that took long
     are kept in the user's cache, a file for each substructure."""
-    bare = Graphs(graphs.nodes, graphs.edges, graphs.edge_index).fingerprint()[:20]
+    bare = graphs.structure_digest()
     files = {one: cache_home() / "counts" / f"{one[0]}{one[1]}-{VERSION}-{bare}.npz" for one in wanted}
     found = {one: arrays for one, file in files.items() if (arrays := read(file)) is not None}
     if missing := [one for one in wanted if one not in found]:

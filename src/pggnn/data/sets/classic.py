@@ -16,6 +16,8 @@ from torch_geometric.utils import to_dense_adj
 
 CSL_NODES, CSL_SKIPS = 41, (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
 """The ten classes of the circular skip link data set (Murphy et al. 2019), no two of them isomorphic."""
+LATIN_5 = "0123410342234013412042013"
+"""A Latin square of order 5, row by row, that has squares of order 2 in it; the addition table has none."""
 MOST_NODES = 5000
 """Graphs here are made from dense matrices."""
 MOST_CFI_DEGREE = 10
@@ -50,6 +52,39 @@ def triangular(n: int) -> Data:
     """The triangular graph T(n), SRG(n(n − 1)/2, 2(n − 2), n − 2, 4): pairs of n things that have one in common."""
     _check_size(n, 4, n * (n - 1) // 2, "a triangular graph")
     return _from_networkx(nx.line_graph(nx.complete_graph(n)), combinations(range(n), 2))
+
+
+def chang(number: int) -> Data:
+    """One of the three Chang graphs, SRG(28, 12, 6, 4) as T(8) is: made of it by switching.
+
+    The edges between some of its nodes and all others are exchanged for those that are not there. These nodes are pairs
+    of 8 things: as edges, four that do not meet (1), a triangle and a pentagon (2), or an octagon (3).
+    """
+    if number not in (1, 2, 3):
+        raise ValueError(f"the Chang graphs are numbered 1 to 3, got {number}")
+    parts = {1: ("01", "23", "45", "67"), 2: ("012", "34567"), 3: ("01234567",)}[number]
+    chosen = {frozenset(pair) for part in parts for pair in zip(part, part[1:] + part[0], strict=True)}
+    inside = torch.tensor([frozenset(pair) in chosen for pair in combinations("01234567", 2)])
+    return _from_adjacency(adjacency_matrix(triangular(8)) ^ (inside[:, None] ^ inside))
+
+
+def latin(n: int, number: int = 0) -> Data:
+    """The graph of a Latin square, SRG(n², 3(n − 1), n, 6): cells that share a row, a column or a symbol.
+
+    Number 0 is the addition table modulo n; 1 that of bits (XOR), where n is a power of 2, or the other of order 5.
+    """
+    _check_size(n, 3, n * n, "a Latin square graph")
+    row, column = torch.arange(n * n) // n, torch.arange(n * n) % n
+    if number == 0:
+        symbol = (row + column) % n
+    elif number == 1 and n & (n - 1) == 0:
+        symbol = row ^ column
+    elif number == 1 and n == 5:
+        symbol = torch.tensor([int(symbol) for symbol in LATIN_5])
+    else:
+        raise ValueError(f"Latin squares have number 0 or, of order 5 and powers of 2, 1; got {number} of order {n}")
+    alike = [line[:, None] == line for line in (row, column, symbol)]
+    return _from_adjacency((alike[0] | alike[1] | alike[2]) & ~torch.eye(n * n, dtype=torch.bool))
 
 
 def paley(q: int) -> Data:

@@ -1,5 +1,6 @@
-"""Calls the kernels for cells h ← a ⊙ h + b, :mod:`pggnn.ops.triton.linear`."""
+"""Calls the kernels for cells h ← a ⊙ h + b, :mod:`pggnn.ops.triton.linear` and :mod:`~pggnn.ops.triton.arcs`."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -10,12 +11,18 @@ from pggnn.groups import GROUPS
 from pggnn.ops.fused.sum import add_up, slot_readers
 from pggnn.ops.graph import Graph
 from pggnn.ops.linear.arcs import is_sum_of_arcs
-from pggnn.ops.triton import linear as kernels
+from pggnn.ops.triton import arcs as arcs_kernels
+from pggnn.ops.triton import linear as steps_kernels
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
-CHANNELS = 64
-"""Those of a program at most."""
+TILES = ((256, 256, 8), (8, 32, 16), (-1, 4, 32))
+"""Rows and channels of a tile, for nodes of a degree above the first number. Any tile is right for any node: they
+differ in speed."""
+ELEMENTS = 128
+"""Those of a tile that a warp has."""
+SCRATCH = 2**26
+"""Numbers that the backward pass keeps between its two loops, if a single node does not need more: 256 MiB."""
 
 
 class FusedLinear:
@@ -24,41 +31,62 @@ class FusedLinear:
     def __init__(self, gates: Tensor, weights: list[Tensor], graph: Graph, reading: Reading, plan: Plan | None) -> None:
         self.gates, self.weights, center = gates.detach().contiguous(), weights, weights[2].detach().contiguous()
         self.center = center
-        self.graph, self.plan, self.whole = graph, plan, is_sum_of_arcs(reading)
+        self.graph, self.plan, self.reading, self.whole = graph, plan, reading, is_sum_of_arcs(reading)
         self.nodes, self.hidden = graph.degree.size(0), gates.size(1) // 2
-        width = min(CHANNELS, triton.next_power_of_2(self.hidden))
         self.options: dict[str, Any] = {
-            "H": self.hidden, "C": width, "CENTER": center.size(0) > 0, "num_warps": max(1, width // 32),
+            "H": self.hidden, "CENTER": center.size(0) > 0,
             "GROUP": GROUPS[reading.group].choice or reading.group, "FRAME": reading.frame,
         }  # fmt: skip
         if not self.whole:
             self.options["LIMIT"] = reading.limit or 0
-        self.grid = self.nodes, -(-self.hidden // width)
         self.inputs = self.gates, self.center, graph.rows.contiguous(), graph.order, graph.degree, graph.start
 
     def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
         """The sums over each node's sequences, in float32, and nothing."""
         out = self.gates.new_empty(self.nodes, self.hidden).float()
-        kernel = kernels.arcs_forward if self.whole else kernels.steps_forward
-        if out.numel() > 0:
-            kernel[self.grid](*self.inputs, out, self.graph.root, **self.options)
+        kernel = arcs_kernels.arcs_forward if self.whole else steps_kernels.steps_forward
+        for begin, nodes, _, options in self._launches() if out.numel() > 0 else ():
+            kernel[self._grid(nodes, options)](*self.inputs, begin, self.graph.root, out, **options)
         return out, out[:0]
 
     def backward(self, d_out: Tensor, kept: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of each weight."""
-        edges, rows = self.graph.rows.size(0), self.graph.rows.size(0) + 2 * self.nodes
+        edges = self.graph.rows.size(0)
         d_slots = self.gates.new_zeros(edges + self.nodes, 2 * self.hidden).float()
         d_center = self.center.new_empty(self.center.shape).float()
         d_gates = self.gates.new_empty(self.gates.shape).float()
-        scratch = d_slots.new_empty((3 if self.whole else 1) * rows * self.hidden)
-        if d_out.numel() > 0:
-            outputs = d_out.contiguous(), d_slots, d_center, scratch
-            if self.whole:
-                kernels.arcs_backward[self.grid](
-                    *self.inputs, *outputs, self.graph.root, edges, rows * self.hidden, **self.options
-                )  # fmt: skip
-            else:
-                kernels.steps_backward[self.grid](*self.inputs, *outputs, self.graph.root, edges, **self.options)
+        kernel = arcs_kernels.arcs_backward if self.whole else steps_kernels.steps_backward
+        launches = list(self._launches(SCRATCH)) if d_out.numel() > 0 else []
+        scratch = d_slots.new_empty(max((nodes * numbers for _, nodes, numbers, _ in launches), default=0))
+        for begin, nodes, numbers, options in launches:
+            kernel[self._grid(nodes, options)](
+                *self.inputs, begin, self.graph.root, d_out.contiguous(), d_slots, d_center, scratch, edges, numbers,
+                **options,
+            )  # fmt: skip
         readers = slot_readers(self.graph.rows, self.gates.size(0), self.plan)
         add_up(d_slots, d_gates, *readers, self.graph.root, self.nodes)
         return d_gates, [*(torch.zeros_like(one) for one in self.weights[:2]), d_center]
+
+    def _launches(self, most: int | None = None) -> Iterator[tuple[int, int, int, dict[str, Any]]]:
+        """First node by falling degree, number of nodes, numbers to keep for each node, and options of each launch: one
+        for each kind of tile, or more where all together would keep more than ``most``."""
+        degrees, counts = self.graph.profile.unbind(1)
+        ends, begin = counts.cumsum(0), 0
+        for above, rows, channels in TILES:
+            width = min(channels, triton.next_power_of_2(self.hidden))
+            tile = {"P": rows, "C": width, "num_warps": max(1, rows * width // ELEMENTS)}
+            end = int(counts[degrees > above].sum())
+            while begin < end:
+                numbers = self._kept(int(degrees[torch.searchsorted(ends, begin, right=True)]))
+                nodes = end - begin if most is None else min(end - begin, max(1, most // max(1, numbers)))
+                yield begin, nodes, numbers, self.options | tile
+                begin += nodes
+
+    def _kept(self, n: int) -> int:
+        """Numbers that the backward pass keeps for a node with n neighbours."""
+        if not self.whole:
+            return int(self.reading.length(n)) * self.hidden
+        return (n // 2 * 5 if self.reading.group == "pairs" else n * 3) * self.hidden
+
+    def _grid(self, nodes: int, options: dict[str, Any]) -> tuple[int, int]:
+        return nodes, -(-self.hidden // options["C"])

@@ -153,6 +153,12 @@ def is_sum_of_arcs(reading: Reading) -> bool:
     return reading.limit is None and (reading.group, reading.frame) in ARCS
 
 
+def takes_linear_time(reading: Reading, cell: str, structure: int = 0) -> bool:
+    """Whether the whole group takes as many steps as a single ordering."""
+    few_bits = structure == 0 or (structure == 1 and reading.group == "pairs")
+    return is_sum_of_arcs(reading) and CELLS[cell].affine is not None and few_bits
+
+
 Read = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 

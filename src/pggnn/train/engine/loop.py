@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch, Data
 
-from pggnn.capture.graphs import takes_padded_plans
+from pggnn.capture.graphs import takes_padded_plans, work_of
 from pggnn.capture.replay import Replay
 from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.collate import Collater
@@ -118,10 +118,13 @@ class Training:
         if not possible:
             return None
         exact = config.run.precision == "64" or not all(map(takes_padded_plans, self.network.convs))
+        if exact and collater.lists:
+            return None
         padding = Padding(collater, self.split.train, config.optim.batch_size, exact)
         memory = torch.cuda.get_device_properties(fabric.device).total_memory
-        most_steps = max(MOST_STEPS, (1.5 if exact else MOST_PADDED) * padding.mean_steps)
-        if TABLES * padding.nbytes * len(self.batches) > memory or padding.capacity.steps > most_steps:
+        reading = work_of(self.network.convs)
+        most_steps = max(MOST_STEPS, (1.5 if exact else MOST_PADDED) * padding.mean.steps(reading))
+        if TABLES * padding.nbytes * len(self.batches) > memory or padding.capacity.steps(reading) > most_steps:
             return None
         return Replay(self.step, padding, self.adam, fabric.device)
 

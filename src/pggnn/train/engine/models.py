@@ -5,19 +5,24 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 import torch
+from rich.console import Console
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from pggnn.baselines.options import MODELS
+from pggnn.data.features.lists import GraphLists, find_lists
+from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
+from pggnn.lists import LISTS
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
-from pggnn.train.config import ModelConfig
+from pggnn.search import TooMany
+from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine.memory import available
 
-ARRANGED = ("orderings", "root", "reduce")
+ARRANGED = ("orderings", "root", "reduce", "group")
 """Options of PG-GNN where it reads arrangements."""
 STARTS = {"torch": torch_init, "accumulate": accumulate_init}
 """Other starts than the layers' own, which is Glorot's."""
@@ -110,16 +115,16 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
         max(schema.in_channels, 1), config.hidden, schema.out_channels, config.layers, level=schema.level,
         readout=config.readout, dropout=config.dropout, flow=schema.flow,
         edge_dim=schema.edge_dim if config.edge_features else None, scores=config.scores, norm=config.norm,
-        numbering=config.numbering, numberings=config.numberings, **own,
+        block=config.block, numbering=config.numbering, numberings=config.numberings, **own,
     )  # fmt: skip
     return network.apply(STARTS[config.init]) if config.init in STARTS else network
 
 
 def allot_workspace(network: Network | Committee, device: torch.device) -> None:
     """Lets each layer keep one part in :data:`~pggnn.ops.SHARES` of a GPU's memory for its states."""
-    for conv in network.convs:
-        if isinstance(conv, SequenceConv) and device.type == "cuda":
-            conv.workspace = torch.cuda.get_device_properties(device).total_memory // SHARES
+    for module in network.modules():
+        if isinstance(module, SequenceConv) and device.type == "cuda":
+            module.workspace = torch.cuda.get_device_properties(device).total_memory // SHARES
 
 
 def clip_gradients(network: Network | Committee, most: float) -> None:
@@ -145,4 +150,25 @@ class Scorer(torch.nn.Module):
             else torch.ones(batch.num_nodes, 1, dtype=dtype, device=batch.batch.device)
         )
         edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
-        return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, getattr(batch, "real", None))
+        real, lists = (getattr(batch, name, None) for name in ("real", "lists"))
+        return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
+
+
+LESS = {"rings": 6, "paths": 2, "hops": 1}
+"""What to search for where a graph has too many lists."""
+
+
+def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> dict[str, GraphLists]:
+    """What the network reads beside the edges, by name, from the cache or found, with progress on the console."""
+    found: dict[str, GraphLists] = {}
+    for kind in config.model.reads if config.model.name == "pggnn" else ():
+        if kind not in LISTS:
+            continue
+        search = LISTS[kind].search
+        most, less = getattr(config.data, search), LESS[search]
+        try:
+            found[kind] = find_lists(graphs, search, most, console)
+        except TooMany as error:
+            how = f"--data.{search} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
+            raise ValueError(f"{error.found}; {how}") from None
+    return found

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+from rich.console import Console
 from torch import Tensor
 
 from pggnn.data import loading
@@ -21,7 +22,7 @@ from pggnn.train.config import FILE, Config
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.loop import BEST, LAST
-from pggnn.train.engine.models import Scorer, build
+from pggnn.train.engine.models import Scorer, build, lists_for
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
@@ -37,11 +38,6 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def collater_for(graphs: Graphs) -> Collater:
-    """Graphs for evaluation, on the networks' device if they fit there."""
-    return Collater(graphs, fitting(graphs, device()))
-
-
 @dataclass(frozen=True)
 class Trained:
     """The networks of a run: one for each seed and fold. Their outputs are averaged."""
@@ -49,6 +45,10 @@ class Trained:
     config: Config
     schema: Schema
     scorers: dict[Trial, Scorer]
+
+    def collater(self, graphs: Graphs) -> Collater:
+        """Graphs for evaluation, on the networks' device if they fit there."""
+        return Collater(graphs, fitting(graphs, device()), lists_for(self.config, graphs, Console(stderr=True)))
 
     @property
     def task(self) -> Task:
@@ -136,7 +136,7 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
         check_same(trained.config, graphs)
     if "y" not in graphs.node | graphs.graph:
         raise ValueError(f"{name}: the graphs have no targets to evaluate against; pggnn predict needs none")
-    collater = collater_for(graphs)
+    collater = trained.collater(graphs)
     for trial in trained.scorers:
         if data is None:
             found = protocol.split(trained.config, graphs, trial)
@@ -159,7 +159,7 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
     ``"note"`` says so."""
-    collater = collater_for(Graphs.of(dataset))
+    collater = trained.collater(Graphs.of(dataset))
     outputs, _ = trained.answers(collater, targets=False)
     names = dataset.ids or range(len(collater.graphs))
     places: list[dict[str, Any]] = [{"graph": name} for name in names]

@@ -77,7 +77,7 @@ class Run:
     @property
     def orderings(self) -> str:
         """Which arrangements of neighbours PG-GNN reads."""
-        return self.config.model.reads or "—"
+        return self.config.model.orders_read or "—"
 
     @property
     def complete(self) -> bool:

@@ -1,0 +1,99 @@
+"""What a network's layer is made of: the neighbourhoods that it reads, and what follows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import GINConv, GINEConv
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.inits import reset
+from torch_geometric.typing import OptTensor
+
+from pggnn.lists import LISTS, ListPlan
+from pggnn.nn.lists import HopConv, ListConv, OneWayRingConv, PathConv, RingConv, RingSetConv
+from pggnn.nn.messages import Messages
+from pggnn.nn.norm import RowNorm, norm_layer
+from pggnn.plan import Plan
+
+ListPlans = Mapping[str, ListPlan]
+
+
+class Reads(torch.nn.Module):
+    """Layers that read several neighbourhoods, by name; what they read is added up."""
+
+    def __init__(self, layers: Mapping[str, torch.nn.Module]) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleDict(layers)
+
+    def reset_parameters(self) -> None:
+        for layer in self.layers.values():
+            layer.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None, lists: ListPlans | None = None) -> Tensor:
+        """Reads all of them.
+
+        Args:
+            x: Node features.
+            plan: The edges.
+            edge_attr: Edge features.
+            lists: What else is read, by name.
+        """
+        found = []
+        for name, layer in self.layers.items():
+            if name not in LISTS:
+                found.append(layer(x, plan, edge_attr))
+            elif lists is None or name not in lists:
+                raise ValueError(f"the network reads {name}, which are missing: give lists={{{name!r}: …}}")
+            else:
+                features = None if name == "hops" else edge_attr
+                found.append(layer(x, lists[name], features, plan if layer.structure else None))
+        total: Tensor = found[0]
+        for other in found[1:]:
+            total = total + other
+        return total
+
+
+def plain_sum(in_channels: int, out_channels: int, edge_dim: int | None = None) -> Messages:
+    """The sum over neighbours through a small network, as in GIN; with edge features as in GINE."""
+    mlp = torch.nn.Sequential(
+        torch.nn.Linear(in_channels, out_channels),
+        RowNorm(out_channels),
+        torch.nn.ReLU(),
+        torch.nn.Linear(out_channels, out_channels),
+    )
+    return Messages(GINConv(mlp) if edge_dim is None else GINEConv(mlp, edge_dim=edge_dim))
+
+
+LIST_LAYERS: dict[str, type[ListConv]] = {
+    layer.kind: layer for layer in (RingConv, PathConv, HopConv, ListConv, OneWayRingConv, RingSetConv)
+}
+
+
+def list_layer(name: str, width: int, hidden: int, edge_dim: int | None, options: Mapping[str, Any]) -> ListConv:
+    """The layer that reads these lists."""
+    features = {} if name == "hops" else {"edge_dim": edge_dim}
+    return LIST_LAYERS[name](width, hidden, **features, **options)
+
+
+def two_layers(width: int, hidden: int, out_channels: int) -> torch.nn.Sequential:
+    """Two linear maps with a ReLU between them."""
+    glorot = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
+    return torch.nn.Sequential(Linear(width, hidden, **glorot), torch.nn.ReLU(), Linear(hidden, out_channels, **glorot))
+
+
+class FeedForward(torch.nn.Module):
+    """A network of two layers, of twice the width, whose output is added to its input and then normalised."""
+
+    def __init__(self, width: int, norm: str) -> None:
+        super().__init__()
+        self.layers, self.norm = two_layers(width, 2 * width, width), norm_layer(norm, width)
+
+    def reset_parameters(self) -> None:
+        reset(self.layers)
+        reset(self.norm)
+
+    def forward(self, x: Tensor, *graphs: Any) -> Tensor:
+        """Runs it; ``graphs`` are what the normalisation takes."""
+        out: Tensor = self.norm(x + self.layers(x), *graphs)
+        return out

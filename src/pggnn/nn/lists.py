@@ -1,0 +1,201 @@
+"""Layers that read lists: ``RingConv``, ``PathConv``, ``HopConv`` and ``ListConv``, on the base of ``PGConv``."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch_geometric.typing import OptTensor
+
+from pggnn.cells import CELLS, is_integer
+from pggnn.lists import ListPlan
+from pggnn.nn.conv import SequenceConv
+from pggnn.nn.readout import read_out, unpool
+from pggnn.ops import group_recurrence
+from pggnn.orderings import Orderings, Reading, Reduce, read
+from pggnn.plan import Plan
+
+
+class ListConv(SequenceConv):
+    r"""Reads each node's lists with an RNN, and adds up what it has read:
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \sum_{(v, u_1, \ldots, u_n)} \mathrm{RNN}(\mathbf{x}_v, \mathbf{x}_{u_1}, \ldots,
+        \mathbf{x}_{u_n}) + \mathbf{W}_{\mathrm{root}} \mathbf{x}_v
+
+    The lists are :func:`pggnn.lists.read_lists` of a graph or batch. Where two consecutive nodes are joined by an edge,
+    its features enter the gates of the step from one to the other.
+
+    Args:
+        in_channels: Size of each node's features, ``-1`` to take it from the first input.
+        out_channels: Size of each output, the RNN's hidden size.
+        cell, num_layers, edge_dim, backend, workspace, flow: As in :class:`~pggnn.nn.PGConv`.
+        structure: Number of bits that tell the RNN, at each step, which of the nodes read just before are adjacent to
+            this one: the chords of a ring. Bit 1 is about the place before, which an edge leads from anyway.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F_{in})`, a :class:`~pggnn.lists.ListPlan`,
+          edge features :math:`(|\mathcal{E}|, D)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
+    """
+
+    kind: ClassVar[str] = "lists"
+
+    def __init__(self, in_channels: int, out_channels: int, **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, kwargs.pop("reading", Reading("trivial", "open")), **kwargs)
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, lists: ListPlan, edge_attr: OptTensor = None, adjacency: Plan | None = None
+    ) -> Tensor:
+        """Runs the layer.
+
+        Args:
+            x: Node features.
+            lists: What is read.
+            edge_attr: Edge features, if the layer has an ``edge_dim``.
+            adjacency: The plan of the graph's edges, if the layer has structural bits.
+        """
+        self._check(x, lists, edge_attr, adjacency)
+        gates, plan, root = self._list_rows(self.rnn(x), lists, edge_attr)
+        center = None if self.lin_center is None else unpool(self.lin_center(x), lists.owner)
+        found = group_recurrence(
+            gates, self.rnn.recurrent_weights, lists.plan if self.structure else plan, rows=plan.neighbor, root=root,
+            reading=self.reading, cell=self.cell, workspace=self.workspace, backend=self.backend,
+            structure=self._structure_rows(), adjacency=adjacency, center=center,
+        )  # fmt: skip
+        if self.reading.rescale or self.reading.mean:
+            found = found * self.reading.scale(lists.plan.degree, found.dtype).unsqueeze(-1)
+        out = read_out(found, lists.owner, x.size(0), "sum")
+        return out if self.lin_root is None else out + self.lin_root(x)
+
+    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
+        """The rows the RNN reads: of each node and, where there are edge features, of each edge that leads to it; the
+        plan with the row of each place instead of its node; and the first owner's row."""
+        if self.lin_edge is None or edge_attr is None:
+            return gates, lists.plan, 0
+        edges = unpool(gates, lists.head) + self.lin_edge(edge_attr)
+        return torch.cat([gates, edges]), lists.plan.derived(_edge_rows, len(edges)), 0
+
+    def _check(self, x: Tensor, lists: ListPlan, edge_attr: OptTensor, adjacency: Plan | None) -> None:
+        """Refuses what does not fit."""
+        if not isinstance(lists, ListPlan):
+            raise TypeError(
+                f"{type(self).__name__} reads a ListPlan, got {type(lists).__name__}: "
+                f'use pggnn.lists.read_lists("{self.kind}", data)'
+            )
+        if x.dim() != 2 or x.size(0) != lists.plan.num_neighbors:
+            raise ValueError(f"x must have shape [{lists.plan.num_neighbors}, channels], got {list(x.shape)}")
+        if (self.edge_dim is None) != (edge_attr is None):
+            given = "missing" if edge_attr is None else "given"
+            raise ValueError(f"edge_attr is {given}, but the layer was made with edge_dim={self.edge_dim}")
+        if edge_attr is not None and list(edge_attr.shape) != [len(lists.head), self.edge_dim]:
+            raise ValueError(
+                f"edge_attr must have shape [{len(lists.head)}, {self.edge_dim}], got {list(edge_attr.shape)}"
+            )
+        if self.structure and adjacency is None:
+            raise ValueError("structural bits need the plan of the graph's edges: give adjacency")
+
+
+class RingConv(ListConv):
+    r"""Reads each ring of a node in both directions, from the node round to itself:
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \sum_{(v, u_1, \ldots, u_n) \in \mathrm{rings}(v)}
+        \mathrm{RNN}(\mathbf{x}_v, \mathbf{x}_{u_1}, \ldots, \mathbf{x}_{u_n}, \mathbf{x}_v) +
+        \mathrm{RNN}(\mathbf{x}_v, \mathbf{x}_{u_n}, \ldots, \mathbf{x}_{u_1}, \mathbf{x}_v)
+        + \mathbf{W}_{\mathrm{root}} \mathbf{x}_v
+
+    Over all members of a ring these are the rotations and reflections of the dihedral group: where a stored ring begins
+    and which way it goes does not matter. Arguments as in :class:`ListConv`.
+    """
+
+    kind = "rings"
+
+
+class OneWayRingConv(ListConv):
+    """:class:`RingConv` with one of the two directions, that in which a ring is stored. A control."""
+
+    kind = "rings-one-way"
+
+
+class RingSetConv(ListConv):
+    """:class:`RingConv` with as many steps and weights, which reads at each step but the first the mean over the ring:
+    the order of its members cannot matter. A control."""
+
+    kind = "ring-sets"
+
+    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
+        """Rows of nodes, and behind them the mean of each sequence."""
+        rows, plan, _ = super()._list_rows(gates, lists, edge_attr)
+        read, first = unpool(rows, plan.neighbor), plan.derived(_is_first).unsqueeze(-1)
+        total = read_out(read * ~first, plan.center, plan.num_nodes, "sum")
+        mean = total / (plan.degree - 1).clamp(min=1).to(total.dtype).unsqueeze(-1)
+        return torch.cat([gates, mean]), lists.plan.derived(_sequence_rows), 0
+
+
+class PathConv(ListConv):
+    r"""Reads each path that ends at a node, from its other end to that node. Every path is read both ways, once for
+    each end, so which way it was stored does not matter. Arguments as in :class:`ListConv`."""
+
+    kind = "paths"
+
+
+class HopConv(ListConv):
+    r"""Reads the nodes at each distance from a node as :class:`~pggnn.nn.PGConv` reads neighbours, and adds them up:
+
+    .. math::
+        \mathbf{x}^{\prime}_v = \sum_{d=1}^{D} \sum_{g \in \mathfrak{G}} \mathrm{RNN}(\mathbf{x}_v,
+        \mathbf{x}_{g u_1} + \mathbf{e}_d, \ldots, \mathbf{x}_{g u_n} + \mathbf{e}_d, \mathbf{x}_v)
+
+    where :math:`u_1, \ldots, u_n` are the nodes at distance d. The vector of a distance enters the gates; all beyond D
+    have that of D.
+
+    Args:
+        in_channels, out_channels: As in :class:`ListConv`.
+        hops: The largest distance D.
+        orderings, reduce, group: As in :class:`~pggnn.nn.PGConv`.
+        **kwargs: Further arguments of :class:`ListConv`, without ``edge_dim``.
+    """
+
+    kind = "hops"
+
+    def __init__(
+        self, in_channels: int, out_channels: int, hops: int = 2, orderings: Orderings = "group",
+        reduce: Reduce = "sum", group: str = "pairs", **kwargs: Any,
+    ) -> None:  # fmt: skip
+        if not is_integer(hops, 1):
+            raise ValueError(f"hops must be an integer ≥ 1, got {hops!r}")
+        super().__init__(in_channels, out_channels, reading=read(orderings, group, "merged", reduce), **kwargs)
+        self.hops = hops
+        self.distance = torch.nn.Parameter(torch.empty(hops, CELLS[self.cell].gates * out_channels))
+        torch.nn.init.normal_(self.distance, std=0.1)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        torch.nn.init.normal_(self.distance, std=0.1)
+
+    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
+        """A row of each node at each distance, then those of the owners."""
+        at = (gates + self.distance.unsqueeze(1)).flatten(0, 1)
+        plan = lists.plan.derived(_distance_rows, self.hops)
+        return torch.cat([at, unpool(gates, lists.owner)]), plan, len(at)
+
+
+def _edge_rows(plan: Plan, edges: int) -> Plan:
+    """Rows of nodes, and behind them those of edges."""
+    return replace(plan, neighbor=torch.where(plan.edge < edges, plan.num_neighbors + plan.edge, plan.neighbor))
+
+
+def _is_first(plan: Plan) -> Tensor:
+    """Whether a place is the first of its sequence."""
+    return torch.arange(plan.num_edges, device=plan.center.device) == plan.start.index_select(0, plan.center)
+
+
+def _sequence_rows(plan: Plan) -> Plan:
+    """Rows of nodes at the first places, and behind them those of sequences."""
+    return replace(plan, neighbor=torch.where(_is_first(plan), plan.neighbor, plan.num_neighbors + plan.center))
+
+
+def _distance_rows(plan: Plan, hops: int) -> Plan:
+    """Rows of nodes at distance 1, behind them those at distance 2, and so on."""
+    return replace(plan, neighbor=plan.edge.clamp(max=hops - 1) * plan.num_neighbors + plan.neighbor)

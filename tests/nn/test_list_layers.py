@@ -1,0 +1,228 @@
+"""Layers that read rings, paths, distances and lists of one's own, against the definition; their invariances."""
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from pggnn import PGGNN, PGConv, Plan
+from pggnn.lists import read_lists
+from pggnn.nn.lists import HopConv, ListConv, OneWayRingConv, PathConv, RingConv, RingSetConv
+
+LAYERS = {layer.kind: layer for layer in (RingConv, PathConv, HopConv, ListConv, OneWayRingConv, RingSetConv)}
+CELLS = ("lstm", "gru", "srn", "linear")
+
+
+def molecule(dtype=torch.double, seed=0):
+    """Two fused rings, of 5 and of 6, a tail of two nodes, and a node alone; directed edges have features."""
+    torch.manual_seed(seed)
+    bonds = torch.tensor([[0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 2, 9], [1, 2, 3, 4, 0, 5, 6, 7, 8, 3, 9, 10]])
+    edges = torch.cat([bonds, bonds.flip(0)], 1)
+    edges = edges[:, torch.randperm(24)]
+    return Data(
+        x=torch.randn(12, 5, dtype=dtype), edge_index=edges, edge_attr=torch.randn(24, 3, dtype=dtype),
+        ring_index=torch.tensor([0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8]), ring_size=torch.tensor([5, 6]),
+        path_index=torch.tensor([10, 9, 2, 9, 2, 1, 0, 5, 6]), path_size=torch.tensor([3, 4, 2]),
+        hop_index=torch.tensor([2, 1, 3, 9, 2, 0, 4, 8, 10, 11]), hop_size=torch.tensor([4, 5, 1]),
+        hop_distance=torch.tensor([1, 2, 1]),
+        list_index=torch.tensor([11, 3, 7, 0]), list_size=torch.tensor([3, 1]),
+    )  # fmt: skip
+
+
+def run(conv, data, kind):
+    features = None if conv.edge_dim is None else data.edge_attr
+    adjacency = Plan.build(data.edge_index, data.num_nodes) if conv.structure else None
+    return conv(data.x, read_lists(kind, data), features, adjacency)
+
+
+def outcome(conv, data, kind, backend):
+    """Output and gradients."""
+    conv.backend = backend
+    x = data.x.clone().requires_grad_()
+    changed = data.clone()
+    changed.x = x
+    out = run(conv, changed, kind)
+    return [out, *torch.autograd.grad(out.sin().sum(), [x, *conv.parameters()])]
+
+
+@pytest.mark.parametrize(("kind", "edges"), [*((kind, False) for kind in LAYERS), ("rings", True), ("paths", True)])
+@pytest.mark.parametrize(
+    ("cell", "backend"),
+    [*((cell, "packed") for cell in CELLS), ("lstm", "triton"), ("gru", "triton"), ("linear", "triton")],
+)
+def test_equals_the_definition(kind, edges, cell, backend):
+    if backend == "triton":
+        pytest.importorskip("triton")
+    device = "cuda" if backend == "triton" and torch.cuda.is_available() else "cpu"
+    dtype = torch.float if backend == "triton" else torch.double
+    data = molecule(dtype).to(device)
+    options = {"edge_dim": 3} if edges else {}
+    conv = LAYERS[kind](5, 4, cell=cell, **options).to(dtype).to(device)
+    ours, theirs = (outcome(conv, data, kind, one) for one in (backend, "reference"))
+    tolerance = 1e-10 if dtype == torch.double else 1e-5
+    for one, other in zip(ours, theirs, strict=True):
+        scale = max(1.0, float(other.detach().abs().max()))
+        torch.testing.assert_close(one / scale, other / scale, rtol=0, atol=tolerance)
+
+
+def test_what_a_ring_layer_is():
+    """Each node's rings, both ways, with PyTorch's own GRU."""
+    data, conv = molecule(), RingConv(5, 4, cell="gru", num_layers=1).double()
+    gru = torch.nn.GRU(5, 4).double()
+    gru.load_state_dict(conv.rnn.state_dict())
+    expected = conv.lin_root(data.x)
+    for ring in data.ring_index.split(data.ring_size.tolist()):
+        for place, node in enumerate(ring.tolist()):
+            for way in (ring.roll(-place), ring.roll(-place).flip(0).roll(1)):
+                sequence = [*way.tolist(), node]
+                assert sequence[0] == node
+                expected = expected.index_add(0, torch.tensor([node]), gru(data.x[sequence].unsqueeze(1))[1][0])
+    torch.testing.assert_close(run(conv, data, "rings"), expected)
+
+
+def same(conv, data, changed, kind):
+    return (run(conv, data, kind) - run(conv, changed, kind)).abs().max().item()
+
+
+@pytest.mark.parametrize("structure", [0, 3])
+def test_rings_may_begin_anywhere_and_go_either_way(structure):
+    data, conv = molecule(), RingConv(5, 4, edge_dim=3, structure=structure).double()
+    first, second = data.ring_index.split(data.ring_size.tolist())
+    for one, other in ((first.roll(2), second), (first.flip(0), second.roll(-3).flip(0))):
+        changed = data.clone()
+        changed.ring_index = torch.cat([one, other])
+        assert same(conv, data, changed, "rings") < 1e-12
+    changed.ring_index = torch.cat([first[[0, 2, 1, 3, 4]], second])
+    assert same(conv, data, changed, "rings") > 1e-3, "another order is another ring"
+    changed.ring_index, changed.ring_size = torch.cat([second, first]), torch.tensor([6, 5])
+    assert same(conv, data, changed, "rings") < 1e-12
+
+
+def test_rings_as_sets_and_one_way():
+    """The controls: members in another order, and a ring the other way round."""
+    data, changed, back = molecule(), molecule(), molecule()
+    changed.ring_index = torch.tensor([0, 2, 1, 3, 4, 3, 4, 5, 6, 7, 8])
+    back.ring_index = torch.cat([ring.flip(0) for ring in data.ring_index.split(data.ring_size.tolist())])
+    sets, one_way = (layer(5, 4).double() for layer in (RingSetConv, OneWayRingConv))
+    assert same(sets, data, changed, "ring-sets") < 1e-12
+    assert same(sets, data, back, "ring-sets") < 1e-12
+    assert same(one_way, data, back, "rings-one-way") > 1e-3
+    other = data.clone()
+    other.ring_index = torch.tensor([0, 1, 2, 3, 5, 3, 4, 5, 6, 7, 8])
+    assert same(sets, data, other, "ring-sets") > 1e-3, "it sees who is in a ring"
+
+
+def test_paths_may_be_stored_either_way():
+    data, conv = molecule(), PathConv(5, 4, edge_dim=3).double()
+    changed = data.clone()
+    changed.path_index = torch.cat([path.flip(0) for path in data.path_index.split(data.path_size.tolist())])
+    assert same(conv, data, changed, "paths") < 1e-12
+    changed.path_index = torch.tensor([9, 10, 2, 9, 2, 1, 0, 5, 6])
+    assert same(conv, data, changed, "paths") > 1e-3
+
+
+def test_every_order_of_a_distance_does_not_depend_on_numbers():
+    data, conv = molecule(), HopConv(5, 4, group="all").double()
+    changed = data.clone()
+    changed.hop_index = torch.tensor([2, 9, 1, 3, 2, 10, 8, 0, 4, 11])
+    assert same(conv, data, changed, "hops") < 1e-12
+    assert same(HopConv(5, 4).double(), data, changed, "hops") > 1e-6, "the paper's group does"
+    changed.hop_distance = torch.tensor([2, 1, 1])
+    assert same(conv, data, changed, "hops") > 1e-3, "distances are seen"
+
+
+def test_chords_are_seen():
+    """Two rings of six, of which one has a chord."""
+    bonds = torch.stack([torch.arange(6), torch.arange(6).roll(-1)])
+    chord = torch.cat([bonds, torch.tensor([[0], [3]])], 1)
+    rings = {"ring_index": torch.arange(6), "ring_size": torch.tensor([6])}
+    plain, chorded = (Data(torch.ones(6, 5).double(), torch.cat([e, e.flip(0)], 1), **rings) for e in (bonds, chord))
+    assert same(RingConv(5, 4).double(), plain, chorded, "rings") == 0
+    assert same(RingConv(5, 4, structure=3).double(), plain, chorded, "rings") > 1e-3
+
+
+@pytest.mark.parametrize("block", ["plain", "residual"])
+def test_networks_of_several_neighbourhoods_are_the_same_alone_and_in_a_batch(block):
+    torch.manual_seed(0)
+    reads = ("star", "sum", "rings", "paths", "hops", "lists")
+    model = PGGNN(5, 8, 2, num_layers=2, reads=reads, block=block, edge_dim=3, cell="gru").double().eval()
+    graphs = [molecule(seed=seed) for seed in range(3)]
+
+    def scores(data, batch=None):
+        lists = {kind: read_lists(kind, data) for kind in reads[2:]}
+        return model(data.x, data.edge_index, batch, data.edge_attr, lists=lists)
+
+    together = Batch.from_data_list(graphs)
+    alone = torch.cat([scores(data) for data in graphs])
+    torch.testing.assert_close(scores(together, together.batch), alone, rtol=0, atol=1e-12)
+
+
+def test_second_derivatives():
+    data, conv = molecule(), RingConv(5, 2, cell="gru", num_layers=1).double()
+    lists = read_lists("rings", data)
+    x = data.x[:, :].clone().requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x: conv(x, lists)[:3], x)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reads": ()}, "some of 'star', 'sum'"),
+        ({"reads": "rings"}, "some of 'star', 'sum'"),
+        ({"reads": ("star", "star")}, "each once"),
+        ({"reads": ("star", "cliques")}, "got \\('star', 'cliques'\\)"),
+        ({"ring_structure": 2}, "the network reads none"),
+        ({"block": "deep"}, 'block must be "plain" or "residual"'),
+    ],
+)
+def test_networks_refuse(options, message):
+    with pytest.raises(ValueError, match=message):
+        PGGNN(5, 8, 1, **options)
+
+
+def test_networks_see_chords_of_rings_by_their_structural_bits():
+    square = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
+    chord = torch.cat([square, torch.tensor([[0, 2], [2, 0]])], 1)
+    for bits in (0, 2):
+        network = PGGNN(1, 8, 3, num_layers=1, reads=("rings",), ring_structure=bits).eval()
+        scores = []
+        for edges in (square, chord):
+            data = Data(torch.ones(4, 1), edges, ring_index=torch.arange(4), ring_size=torch.tensor([4]))
+            scores.append(network(data.x, edges, lists={"rings": read_lists("rings", data)}))
+        assert torch.allclose(*scores) == (bits == 0)
+
+
+def test_layers_refuse():
+    data, conv = molecule(torch.float), RingConv(5, 4, edge_dim=3)
+    lists = read_lists("rings", data)
+    with pytest.raises(TypeError, match=r'use pggnn.lists.read_lists\("rings", data\)'):
+        conv(data.x, data.edge_index, data.edge_attr)
+    with pytest.raises(ValueError, match="edge_attr is missing"):
+        conv(data.x, lists)
+    with pytest.raises(ValueError, match=r"edge_attr must have shape \[24, 3\], got \[24, 2\]"):
+        conv(data.x, lists, data.edge_attr[:, :2])
+    with pytest.raises(ValueError, match=r"x must have shape \[12, channels\]"):
+        conv(data.x[1:], lists, data.edge_attr)
+    with pytest.raises(ValueError, match="give adjacency"):
+        RingConv(5, 4, structure=2)(data.x, lists)
+    with pytest.raises(ValueError, match="the network reads rings, which are missing"):
+        PGGNN(5, 4, 1, reads=("star", "rings"))(data.x, data.edge_index)
+
+
+@pytest.mark.parametrize("aggregation", ["pairs", "triplets", "trios", "chain"])
+def test_variants_are_ways_to_read_the_star(aggregation):
+    data = molecule(torch.float)
+    model = PGGNN(5, 4, 1, aggregation=aggregation, reads=("rings", "star"), edge_dim=3)
+    lists = {"rings": read_lists("rings", data)}
+    assert model(data.x, data.edge_index, None, data.edge_attr, lists=lists).isfinite().all()
+    with pytest.raises(
+        ValueError, match=rf"aggregation '{aggregation}' is how the star is read: add \"star\" to reads"
+    ):
+        PGGNN(5, 4, 1, aggregation=aggregation, reads=("rings",))
+
+
+def test_all_orders_of_a_star_do_not_depend_on_numbers():
+    data, conv = molecule(), PGConv(5, 4, group="all", edge_dim=3).double()
+    order = torch.randperm(24)
+    one = conv(data.x, data.edge_index, data.edge_attr)
+    other = conv(data.x, data.edge_index[:, order], data.edge_attr[order])
+    assert (one - other).abs().max() < 1e-12
