@@ -147,7 +147,7 @@ def test_a_gpu_that_is_full(error, capsys, monkeypatch):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("pggnn.demo.run", fail)
+    monkeypatch.setattr("pggnn.reproduce.demo.run", fail)
     if "illegal" in str(error):
         with pytest.raises(RuntimeError, match="illegal"):
             main(["demo"])

@@ -9,6 +9,7 @@ import torch
 from torch_geometric.loader import NeighborLoader
 from torch_geometric.sampler import NodeSamplerInput
 
+from pggnn import AddRings
 from pggnn.data.sets.counting import erdos_renyi
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -90,4 +91,15 @@ def test_a_loop_of_ones_own_learns_to_count(capsys):
     counts = torch.cat([graph.y for graph in test]).float()
     error = load("own_loop").run(train, test, epochs=12, hidden=16)
     assert error < 0.8 * (counts - counts.median()).abs().mean()
+    assert f"test MAE {error:.3f}" in capsys.readouterr().out
+
+
+def test_molecules_with_rings(capsys):
+    """Pairs that lie opposite each other are seen by who reads the ring."""
+    example = load("molecules")
+    train, test = ([AddRings()(graph) for graph in example.generate(150, seed)] for seed in (0, 1))
+    assert all(len(graph.ring_size) in (2, 3) for graph in train)
+    counts = torch.cat([graph.y for graph in test])
+    error = example.run(train, test, epochs=15, hidden=16)
+    assert error < 0.7 * (counts - counts.median()).abs().mean()
     assert f"test MAE {error:.3f}" in capsys.readouterr().out

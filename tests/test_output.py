@@ -3,12 +3,13 @@
 import csv
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from pggnn.cli import main
-from pggnn.console import print_table, say, tell, visible
+from pggnn.console import print_table, say, tell, tracked, visible
 from pggnn.files import csv_cell
 from pggnn.train.runs.predict import write
 from pggnn.train.runs.progress import Bars
@@ -60,6 +61,21 @@ def test_brackets_are_no_markup_and_escapes_no_colours():
     with Bars(console, "") as bars:
         bars.add(f"[/x]{RED}", 3)
     assert "[/x]\\x1b[31mred" in file.getvalue() and RED not in file.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_shown_at_once_and_goes_on(terminal, monkeypatch):
+    clock, file, seen = SimpleNamespace(now=0.0), io.StringIO(), []
+    monkeypatch.setattr("pggnn.console.time", SimpleNamespace(monotonic=lambda: clock.now))
+    console = Console(file=file, force_terminal=terminal, width=100)
+    for item in tracked(range(1000), "Counting", 1000, console=console):
+        seen.append(item)
+        clock.now += 0.0625
+        assert item or "Counting" in file.getvalue(), "before the first is done"
+    assert seen == [*range(1000)]
+    if not terminal:
+        lines = [f"Counting: {done} of 1,000" for done in range(0, 1000, 160)]
+        assert file.getvalue().splitlines() == lines
 
 
 def test_errors_and_tables_of_commands(tmp_path, capsys):

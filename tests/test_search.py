@@ -176,6 +176,14 @@ def test_a_long_search_that_finds_little_is_refused():
     assert len(find_rings(*graph, max_size=9)[1]) < 200
 
 
+def test_what_has_no_ring_is_not_searched():
+    """A tree on a ring takes no step, however its nodes are numbered."""
+    graph = nx.disjoint_union(nx.cycle_graph(3), nx.balanced_tree(2, 9))
+    graph.add_edge(0, 3)
+    edge_index, nodes = edges_of(graph)
+    assert len(find_rings(torch.randperm(nodes)[edge_index], nodes, limit=1)[1]) == 1
+
+
 def test_limit_is_how_many_there_may_be():
     edges = edges_of(nx.complete_graph(5))
     for find, number in (

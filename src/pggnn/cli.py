@@ -35,7 +35,7 @@ FOLDERS = {
 def demo(args: argparse.Namespace) -> None:
     """Trains PG-GNN and GIN on generated graphs."""
     with loading():
-        from pggnn.demo import run
+        from pggnn.reproduce.demo import run
     run(args.out, args.epochs, args.graphs, args.seed)
 
 

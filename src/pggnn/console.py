@@ -9,15 +9,16 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Command = Callable[[argparse.Namespace], None]
+Item = TypeVar("Item")
 NO_MEMORY = (
     "the GPU has too little memory for this beside what others take of it; CUDA_VISIBLE_DEVICES= before the command "
     "leaves it to the CPU"
@@ -50,6 +51,10 @@ def tell(console: "Console", text: str) -> None:
     console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
 
 
+LINES = 10.0
+"""Seconds between lines of progress where there is no terminal."""
+
+
 class Incomplete(Exception):
     """The command has finished, but not all results are good: exit code 1."""
 
@@ -72,17 +77,6 @@ def loading() -> Iterator[None]:
         yield
     finally:
         print(f"\r{' ' * len(said)}\r" if said else "", end="", file=sys.stderr, flush=True)
-
-
-def counter(what: str) -> Callable[[int, int], None]:
-    """Shows on a terminal how many of all are done, until all are."""
-
-    def show(done: int, all: int) -> None:
-        said = f"{what}: {done:,} of {all:,}"
-        if sys.stderr.isatty():
-            print(f"\r{said if done < all else ' ' * len(said) + chr(13)}", end="", file=sys.stderr, flush=True)
-
-    return show
 
 
 class _CommandFormatter(argparse.RawDescriptionHelpFormatter):
@@ -199,3 +193,44 @@ def print_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:
 def fill(text: str, indent: int = 0) -> str:
     """The text in lines of 78 characters, all but the first indented."""
     return textwrap.fill(text, 78, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+
+
+def tracked(
+    items: Iterable[Item],
+    said: str,
+    total: float,
+    work: Callable[[Item], float] | None = None,
+    after: float = 0,
+    console: "Console | None" = None,
+) -> Iterator[Item]:
+    """The items, with a bar on a terminal until they are done, and elsewhere a line now and then; without rich alone.
+
+    Args:
+        items: What takes a while, one by one.
+        said: What is done.
+        total: The work of all items.
+        work: That of one; 1 by default.
+        after: Seconds that pass in silence.
+        console: Where to show it; standard error by default.
+    """
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ModuleNotFoundError:
+        yield from items
+        return
+    console = console or Console(stderr=True)
+    progress = Progress(console=console, transient=True)
+    bar, done, due = progress.add_task(said, total=total), 0.0, time.monotonic() + after
+    with ExitStack() as shown:
+        for item in items:
+            if time.monotonic() >= due:
+                due = time.monotonic() + LINES
+                if not console.is_terminal:
+                    part = f"{done:,.0f} of {total:,.0f}" if work is None else f"{done / max(total, 1):.0%}"
+                    tell(console, f"{said}: {part}")
+                elif not progress.live.is_started:
+                    shown.enter_context(progress)
+            yield item
+            done += 1 if work is None else work(item)
+            progress.update(bar, completed=done)

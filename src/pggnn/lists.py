@@ -51,6 +51,11 @@ class ListKind:
     least: int = 1
     """The shortest list."""
 
+    @property
+    def search(self) -> str:
+        """The kind that is searched for, whose lists these are."""
+        return f"{self.attribute}s"
+
 
 def around(size: Tensor) -> Sequences:
     """Each ring from each of its members, both ways, back to that member."""
@@ -59,6 +64,12 @@ def around(size: Tensor) -> Sequences:
     number = torch.arange(len(ring), device=size.device) - _starts(2 * size)[ring]
     back = (number >= length).long()
     return ring, length + 1, number - length * back, 1 - 2 * back
+
+
+def around_once(size: Tensor) -> Sequences:
+    """Each ring from each of its members, the way it is stored."""
+    ring, length, first, step = around(size)
+    return ring[step > 0], length[step > 0], first[step > 0], step[step > 0]
 
 
 def to_ends(size: Tensor) -> Sequences:
@@ -78,10 +89,13 @@ LISTS: dict[str, ListKind] = {
     "paths": ListKind("path", to_ends, last=True, least=2),
     "hops": ListKind("hop", as_given, apart=True),
     "lists": ListKind("list", as_given),
+    "rings-one-way": ListKind("ring", around_once, least=3),
+    "ring-sets": ListKind("ring", around, least=3),
 }
 """``rings``: chordless or simple cycles. ``paths``: each is stored once, and read towards both of its ends, for that
 end. ``hops``: a node, then those at one distance from it, which ``hop_distance`` (``[L]``) says. ``lists``: those of
-one's own, each read in its order for the node that it begins with."""
+one's own, each read in its order for the node that it begins with. To compare with: ``rings-one-way`` depends on how a
+ring is stored, and ``ring-sets`` does not depend on the order of its members."""
 
 
 def read_lists(kind: str, data: Data, flow: str = "source_to_target") -> ListPlan:

@@ -102,6 +102,19 @@ def find_hops(edge_index: Tensor, num_nodes: int, hops: int, limit: int = 1_000_
     return *_flat(search.found, device), torch.tensor(distances, dtype=torch.long, device=device)
 
 
+class TooMany(ValueError):
+    """A graph has more lists than the limit, or their search takes too long.
+
+    Args:
+        found: What was found.
+        advice: What to do.
+    """
+
+    def __init__(self, found: str, advice: str) -> None:
+        super().__init__(f"{found}; {advice}")
+        self.found, self.advice = found, advice
+
+
 @dataclass
 class _Search:
     """What a search has found, and an error once it finds too much or takes too long."""
@@ -123,24 +136,28 @@ class _Search:
             if index(value) < least:
                 raise ValueError(f"{name} must be {least} or more, got {value}")
 
+    @property
+    def advice(self) -> str:
+        """What to do about too many."""
+        return f"lower {self.option}={self.size}, or raise limit={self.limit}"
+
     def add(self, nodes: tuple[int, ...], number: int = 1) -> None:
         """Keeps a list, and counts it."""
         self.found.append(nodes)
         self.number += number
         if self.number > self.limit:
-            raise ValueError(
-                f"a graph of {len(self.neighbours):,} nodes has more than {self.limit:,} {self.what}; "
-                f"lower {self.option}={self.size}, or raise limit={self.limit}"
+            raise TooMany(
+                f"a graph of {len(self.neighbours):,} nodes has more than {self.limit:,} {self.what}", self.advice
             )
 
     def spend(self, steps: int) -> None:
         """Counts nodes that were looked at or copied."""
         self.steps += steps
         if self.steps > self.steps_each * self.limit:
-            raise ValueError(
+            raise TooMany(
                 f"the search for {self.what} in a graph of {len(self.neighbours):,} nodes found {self.number:,} and "
-                f"did not end within {self.steps_each * self.limit:,} steps, {self.steps_each} times the limit; "
-                f"lower {self.option}={self.size}, or raise limit={self.limit}"
+                f"did not end within {self.steps_each * self.limit:,} steps, {self.steps_each} times the limit",
+                self.advice,
             )
 
     def layers(self, layer: set[int], seen: set[int], most: int) -> Iterator[set[int]]:
@@ -165,9 +182,8 @@ def _find_rings_at(search: _Search, root: int, starts: list[int], ends: list[int
     """
     closed = {root, starts[-1]} if chords else {root, *starts}  # any other of the starts would make a chord
     half = search.size // 2
-    layers = list(search.layers(set(ends), closed, half - 1))
-    distance = {node: d for d, layer in enumerate(layers, 1) for node in layer}
-    far = half + 1 if len(layers) == half else search.size  # at least this far, or out of reach
+    layers = search.layers(set(ends), closed, half - 1)
+    distance = {node: d for d, layer in enumerate(layers, 1) for node in layer}  # to the root, up to half
     stack: list[tuple[tuple[int, ...], set[int]]] = [((root, starts[-1]), closed)]
     while stack:
         path, closed = stack.pop()
@@ -175,12 +191,12 @@ def _find_rings_at(search: _Search, root: int, starts: list[int], ends: list[int
         search.spend(len(near) + len(closed))
         inner: set[int] | None = None
         for node in near - closed:
-            back = distance.get(node, far)
+            back = distance.get(node, half + 1)
             if back > left:
                 continue
             if back == 1:
                 search.add((*path, node))
-                if left == 1 or not chords:
+                if not chords:
                     continue
             if chords:
                 inner = closed | {node}

@@ -74,7 +74,8 @@ def test_epochs(data_root):
         DataConfig("ZINC", str(data_root)), ModelConfig(hidden=4, layers=1, rnn_layers=1, orderings="single"),
         OptimConfig(batch_size=2000), run=RunConfig(precision="bf16", tensorboard=False),
     )  # fmt: skip
-    found = collect(epochs.epoch(config, counted=1, most_gin_steps=1))["ZINC"]
+    dataset = load("ZINC", str(data_root))
+    found = collect(epochs.epoch("ZINC", config, dataset, counted=1, most_gin_steps=1))["ZINC"]
     assert (found["steps"], found["steps of GIN measured"]) == (5, 1)
     for name in ("PyG's DataLoader", "batches on the GPU"):
         assert found[f"GIN with {name} / ours"] == pytest.approx(found[f"GIN with {name}, s"] / found["ours, s"])

@@ -1,14 +1,21 @@
 import zipfile
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from pggnn.cli import main
+from pggnn.data import check as module
 from pggnn.data.check import check
 from pggnn.data.cli import CHECK_EXAMPLES
+from pggnn.data.cost import Aggregation, measure_work
+from pggnn.data.features import lists
 from pggnn.data.formats.export import save_jsonl
+from pggnn.data.loading import read_own
 from pggnn.groups import group
+from pggnn.search import find_rings
 
 
 def graph_lines(text):
@@ -80,6 +87,44 @@ def test_what_is_said_of_other_files(write):
     summary = check(write(plain | {"node_y": ["only", "only"]}))
     assert summary.topics["task"] == "node classification, 1 class ('only' 2)"
     assert any("only one class" in hint for hint in summary.hints)
+
+
+RING = [[i, (i + 1) % 6] for i in range(6)]
+
+
+def test_rings_are_counted_and_recommended(write):
+    """A ring of 6, with and without a chord; each is read from each of its nodes, both ways and back."""
+    two = {"num_nodes": 8, "edges": [*RING, [0, 2], [3, 6], [6, 7]]}
+    summary = check(write({"num_nodes": 6, "edges": RING}, two, {"num_nodes": 2, "edges": [[0, 1]]}))
+    stars = (
+        measure_work(
+            read_own(write({"num_nodes": 6, "edges": RING}, two, {"num_nodes": 2, "edges": [[0, 1]]})), Aggregation()
+        )
+        .steps.double()
+        .mean()
+    )
+    steps = (12 * 7 + (6 * 4 + 10 * 6)) / 3
+    assert summary.topics["rings"] == (
+        f"3 of 4.67 (3 to 6) nodes, most often 3; 75 % of the nodes lie on one; reading them takes {steps:.0f} RNN "
+        f"steps a graph beside those of the stars, {stars:.0f}"
+    )
+    assert summary.hints[1:] == ["Many nodes lie on rings: pggnn train --model.reads star rings reads them too."]
+    tail = [[i, i + 1] for i in range(5, 60)]
+    assert "10 % of the nodes lie" in check(write({"num_nodes": 61, "edges": RING + tail})).topics["rings"]
+    assert not any("rings" in hint for hint in check(write({"num_nodes": 61, "edges": RING + tail})).hints)
+
+
+def test_the_search_for_rings_ends(write, monkeypatch):
+    monkeypatch.setitem(lists.FINDERS, "rings", partial(find_rings, limit=3))
+    full = {"num_nodes": 5, "edges": [[i, j] for i in range(5) for j in range(i)]}
+    summary = check(write({"num_nodes": 6, "edges": RING}, full))
+    said = "not counted: graph 1 (counted from 0): a graph of 5 nodes has more than 3 chordless cycles of 3 to 18 nodes"
+    assert summary.topics["rings"] == said
+    assert not any("rings" in hint for hint in summary.hints)
+    clock = iter([0.0, 1.0, 11.0])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    said = check(write({"num_nodes": 6, "edges": RING}, full)).topics["rings"]
+    assert said.startswith("in the first 1 graphs, after 10 s of search: 1 of 6 nodes, most often 6; 100 % of")
 
 
 def test_graphs_without_any_edge_are_pointed_out(write):

@@ -6,11 +6,15 @@ import pytest
 import torch
 from torch_geometric.data import Data, InMemoryDataset
 
-from pggnn.data.cost import SAVING, Aggregation, measure_work
+from pggnn.data.cost import SAVING, Aggregation, count_list_steps, measure_work
+from pggnn.data.features.lists import search_lists
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.groups import group
+from pggnn.lists import read_lists
+from pggnn.nn.blocks import LIST_LAYERS
 from pggnn.orderings import Reading
+from pggnn.transforms import AddHops, AddPaths, AddRings
 
 CELL, SIXTEEN, FOUR = ("cell", "linear"), ("orderings", 16), ("orderings", 4)
 
@@ -29,6 +33,22 @@ def star(leaves):
 
 def complete(nodes):
     return nodes, (1 - torch.eye(nodes, dtype=torch.long)).nonzero().t()
+
+
+ADD = {"rings": AddRings(), "paths": AddPaths(), "hops": AddHops()}
+
+
+@pytest.mark.parametrize("kind, most", [("rings", 18), ("paths", 3), ("hops", 2)])
+def test_steps_of_lists_are_those_of_the_layer(kind, most):
+    """Counted from the plans that the layers read."""
+    drawn = [complete(4), (3, torch.empty(2, 0, dtype=torch.long)), star(5)]
+    aggregation = Aggregation(LIST_LAYERS[kind](2, 3).reading)
+    plans = [read_lists(kind, ADD[kind](Data(edge_index=edges, num_nodes=nodes))).plan for nodes, edges in drawn]
+    found = search_lists(make(*drawn), kind, most, range(3))
+    steps = count_list_steps(kind, found, aggregation).tolist()
+    assert steps == [int(aggregation.work(plan.degree).sum()) for plan in plans]
+    if kind == "rings":
+        assert steps == count_list_steps(kind, found).tolist() == [4 * 6 * 4, 0, 0], "triangles, both ways and back"
 
 
 def test_steps_are_counted_for_each_graph():

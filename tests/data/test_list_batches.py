@@ -1,10 +1,12 @@
 """Rings, paths and distances of the graphs of a data set: found, kept, batched and padded."""
 
+import io
 import json
 from dataclasses import replace
 
 import pytest
 import torch
+from rich.console import Console
 from torch_geometric.data import Batch
 
 from pggnn.data.batching.batches import Batches
@@ -16,7 +18,7 @@ from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
 from pggnn.lists import read_lists
 from pggnn.plan import PaddedPlan
-from pggnn.search import find_hops, find_paths, find_rings
+from pggnn.search import TooMany, find_hops, find_paths, find_rings
 
 FINDERS = {"rings": (find_rings, 18), "paths": (find_paths, 3), "hops": (find_hops, 2)}
 
@@ -60,7 +62,7 @@ def same_lists(ours, theirs, edges):
 def test_batches_have_what_pyg_batches(kind, chosen, flow, dataset):
     graphs = Graphs.of(dataset)
     graphs = replace(graphs, schema=replace(graphs.schema, flow=flow))
-    collater = Collater(graphs, lists=[find_lists(graphs, kind, FINDERS[kind][1])])
+    collater = Collater(graphs, lists={kind: find_lists(graphs, kind, FINDERS[kind][1])})
     batch = collater.collate(torch.tensor(chosen))
     theirs = Batch.from_data_list([with_lists(dataset[i], kind) for i in chosen])
     assert torch.equal(batch.edge_index, theirs.edge_index)
@@ -72,11 +74,11 @@ def test_batches_have_what_pyg_batches(kind, chosen, flow, dataset):
 
 
 def test_lists_are_found_once(dataset, monkeypatch):
-    graphs, calls = Graphs.of(dataset), []
-    first = find_lists(graphs, "rings", 18, lambda done, all: calls.append((done, all)))
-    assert calls[-1] == (4, 4)
+    graphs, said = Graphs.of(dataset), io.StringIO()
+    first = find_lists(graphs, "rings", 18, Console(file=said))
     monkeypatch.setitem(features.FINDERS, "rings", None)
-    again = find_lists(graphs, "rings", 18)
+    again = find_lists(graphs, "rings", 18, Console(file=said))
+    assert said.getvalue() == "Finding rings in graphs: 0 of 4\n"
     assert torch.equal(first.index, again.index) and torch.equal(first.counts, again.counts)
     assert first.counts.tolist() == [1, 0, 0, 2]
     with pytest.raises(TypeError):
@@ -85,17 +87,17 @@ def test_lists_are_found_once(dataset, monkeypatch):
 
 def test_what_cannot_be_searched_is_named(dataset, monkeypatch):
     def refuse(edges, nodes, most):
-        raise ValueError("too many")
+        raise TooMany("too many", "take fewer")
 
     monkeypatch.setitem(features.FINDERS, "paths", refuse)
-    with pytest.raises(ValueError, match=r"graph 0 .counted from 0.: too many"):
+    with pytest.raises(TooMany, match=r"^graph 0 \(counted from 0\): too many; take fewer$"):
         find_lists(Graphs.of(dataset), "paths", 3)
 
 
 @pytest.mark.parametrize("kind", FINDERS)
 def test_padded_batches_hold_the_lists(kind, dataset):
     graphs = Graphs.of(dataset)
-    collater = Collater(graphs, lists=[find_lists(graphs, kind, FINDERS[kind][1])])
+    collater = Collater(graphs, lists={kind: find_lists(graphs, kind, FINDERS[kind][1])})
     batches = Batches(collater, 2, "shuffle")
     padding = Padding(collater, torch.arange(4), 2, exact=False)
     padding.extend(batches.chosen())

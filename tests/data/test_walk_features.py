@@ -5,7 +5,8 @@ from torch_geometric.transforms import AddRandomWalkPE
 
 from pggnn.data.batching.collate import Collater
 from pggnn.data.features import walks
-from pggnn.data.features.walks import return_probabilities, with_walks
+from pggnn.data.features.added import AddedFeatures
+from pggnn.data.features.walks import return_probabilities
 from pggnn.data.graphs import Graphs
 from pggnn.data.loading import load
 
@@ -55,22 +56,22 @@ def test_edges_count_as_often_as_they_are_there_and_have_a_direction():
 
 def test_without_features_and_without_graphs():
     graphs, _ = random_graphs(1, [4, 3])
-    made = with_walks(graphs, 2)
+    made = AddedFeatures(walks=2).add_to(graphs)
     assert made.schema.in_channels == 2 and made.node["x"].shape == (7, 2) and "x" not in graphs.node
-    assert with_walks(graphs, 0) is graphs
+    assert AddedFeatures().add_to(graphs) == graphs
     none, _ = random_graphs(1, [])
-    assert with_walks(none, 2).node["x"].shape == (0, 2)
+    assert AddedFeatures(walks=2).add_to(none).node["x"].shape == (0, 2)
 
 
 def test_refuses_what_would_not_fit():
     graphs = Graphs(torch.tensor([3, 20_000]), torch.tensor([0, 0]), torch.empty(2, 0, dtype=torch.long))
     with pytest.raises(ValueError, match="at most 16,384 nodes, got one of 20,000: leave them out"):
-        with_walks(graphs, 4)
+        AddedFeatures(walks=4).add_to(graphs)
     with pytest.raises(ValueError, match="0 or more, got -1"):
-        with_walks(graphs, -1)
+        AddedFeatures(walks=-1)
 
 
 def test_splits_stay(write):
     path = write(MOLECULE | {"split": "train"}, CHAIN | {"split": "test"})
-    dataset = load(path, split="test").with_walks(2)
+    dataset = load(path, split="test").with_features(AddedFeatures(walks=2))
     assert len(dataset) == 1 and dataset[0].x.tolist() == [[0, 1, 0, 1], [0, 1, 1, 0]]

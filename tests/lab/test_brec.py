@@ -11,7 +11,17 @@ from pggnn.data.schema import Schema
 from pggnn.data.sets.brec import BREC
 from pggnn.data.sets.classic import complete, cycle, rook, shrikhande
 from pggnn.lab import brec, paired_comparison
-from pggnn.lab.paired_comparison import Graph, PairResult, Part, Protocol, compare, distance, outputs, parts, with_rings
+from pggnn.lab.paired_comparison import (
+    PairResult,
+    Part,
+    Protocol,
+    RingGraph,
+    compare,
+    distance,
+    outputs,
+    parts,
+    with_rings,
+)
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.search import find_rings
@@ -69,7 +79,7 @@ def test_distance_is_hotellings(monkeypatch):
 
 
 def test_batches_hold_both_graphs_by_turns():
-    graphs = [Graph(rook().edge_index, 16), Graph(cycle(6).edge_index, 6)]
+    graphs = [RingGraph(rook().edge_index, 16), RingGraph(cycle(6).edge_index, 6)]
     made = parts(graphs, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))
     assert [part.graphs for part in made] == [16] * 4
     assert torch.equal(made[0].batch.bincount(), torch.tensor([16, 6] * 8))
@@ -85,7 +95,7 @@ def test_batches_hold_both_graphs_by_turns():
 def test_norms_take_the_statistics_of_the_batches():
     """In evaluation, rows of the batches then have mean 0 and deviation 1 behind batch normalisation."""
     made = parts(
-        [Graph(rook().edge_index, 16), Graph(cycle(6).edge_index, 6)],
+        [RingGraph(rook().edge_index, 16), RingGraph(cycle(6).edge_index, 6)],
         Protocol(),
         torch.Generator(),
         torch.device("cpu"),
@@ -112,7 +122,9 @@ def test_trios_tell_apart_what_arrangements_leave_to_the_numbering(root):
 
 
 def test_fewer_numberings_where_degrees_are_large():
-    made = parts([Graph(rook().edge_index, 16)] * 2, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))
+    made = parts(
+        [RingGraph(rook().edge_index, 16)] * 2, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu")
+    )
     steps = Reading().steps(made[0].plan.profile)
     assert steps == 16 * 16 * 6 * 8  # graphs, nodes, arrangements, steps of each
     for most, expected in ((steps // 2, 1), (3 * steps, 3), (3 * steps - 1, 2), (100 * steps, 5)):
@@ -121,7 +133,7 @@ def test_fewer_numberings_where_degrees_are_large():
 
 
 def test_relabelled_is_the_same_graph():
-    graph = Graph(shrikhande().edge_index, 16, *find_rings(shrikhande().edge_index, 16, 3))
+    graph = RingGraph(shrikhande().edge_index, 16, *find_rings(shrikhande().edge_index, 16, 3))
     edges, _, ring_index, ring_size = graph.relabelled(torch.Generator().manual_seed(0))
     dense = torch.zeros(16, 16)
     dense[edges[0], edges[1]] = 1
@@ -151,7 +163,7 @@ def test_rings_tell_pairs_apart_and_need_no_numberings(root):
 
 
 def test_smaller_rings_where_there_are_too_many():
-    graphs = [Graph(rook().edge_index, 16), Graph(shrikhande().edge_index, 16)]
+    graphs = [RingGraph(rook().edge_index, 16), RingGraph(shrikhande().edge_index, 16)]
     largest = []
     for most in (2**27, 2**21, 2**18):
         found = with_rings(graphs, Protocol(rings=6, most_steps=most))

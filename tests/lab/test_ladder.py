@@ -11,9 +11,9 @@ from torch_geometric.utils import from_networkx, to_networkx
 from pggnn.cli import main
 from pggnn.data.sets.brec import BREC
 from pggnn.data.sets.classic import adjacency_matrix, coloured_pair, cycle, rook, shrikhande
-from pggnn.lab.ladder import LADDER, climb, see_cycles
 from pggnn.lab.named_graphs import SRG, isomorphic, read_graph, read_graphs
-from pggnn.lab.wl import colour_refinement, k_fwl
+from pggnn.lab.refinement.ladder import LADDER, climb, see_cycles
+from pggnn.lab.refinement.wl import colour_refinement, k_fwl
 
 COUNTS = {
     "neighbours": 0, "pairs": 9, "triples": 22, "ego net": 26, "rows": 29,

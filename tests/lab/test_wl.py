@@ -8,10 +8,10 @@ from torch_geometric.utils import from_networkx, to_dense_adj
 from pggnn.cli import main
 from pggnn.data.sets.brec import BREC
 from pggnn.data.sets.classic import CSL_NODES, CSL_SKIPS, cfi, coloured_pair, complete, csl, cycle, rook, shrikhande
-from pggnn.lab import wl
-from pggnn.lab.colours import Verdict
 from pggnn.lab.named_graphs import isomorphic, read_graph
-from pggnn.lab.wl import colour_refinement, k_fwl, k_wl
+from pggnn.lab.refinement import wl
+from pggnn.lab.refinement.colours import Verdict
+from pggnn.lab.refinement.wl import colour_refinement, k_fwl, k_wl
 
 TWO_TRIANGLES = read_graph("cycle:3+cycle:3")
 

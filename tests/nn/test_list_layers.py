@@ -6,9 +6,9 @@ from torch_geometric.data import Batch, Data
 
 from pggnn import PGGNN, PGConv, Plan
 from pggnn.lists import read_lists
-from pggnn.nn.lists import HopConv, ListConv, PathConv, RingConv
+from pggnn.nn.lists import HopConv, ListConv, OneWayRingConv, PathConv, RingConv, RingSetConv
 
-LAYERS = {"rings": RingConv, "paths": PathConv, "hops": HopConv, "lists": ListConv}
+LAYERS = {layer.kind: layer for layer in (RingConv, PathConv, HopConv, ListConv, OneWayRingConv, RingSetConv)}
 CELLS = ("lstm", "gru", "srn", "linear")
 
 
@@ -97,6 +97,20 @@ def test_rings_may_begin_anywhere_and_go_either_way(structure):
     assert same(conv, data, changed, "rings") < 1e-12
 
 
+def test_rings_as_sets_and_one_way():
+    """The controls: members in another order, and a ring the other way round."""
+    data, changed, back = molecule(), molecule(), molecule()
+    changed.ring_index = torch.tensor([0, 2, 1, 3, 4, 3, 4, 5, 6, 7, 8])
+    back.ring_index = torch.cat([ring.flip(0) for ring in data.ring_index.split(data.ring_size.tolist())])
+    sets, one_way = (layer(5, 4).double() for layer in (RingSetConv, OneWayRingConv))
+    assert same(sets, data, changed, "ring-sets") < 1e-12
+    assert same(sets, data, back, "ring-sets") < 1e-12
+    assert same(one_way, data, back, "rings-one-way") > 1e-3
+    other = data.clone()
+    other.ring_index = torch.tensor([0, 1, 2, 3, 5, 3, 4, 5, 6, 7, 8])
+    assert same(sets, data, other, "ring-sets") > 1e-3, "it sees who is in a ring"
+
+
 def test_paths_may_be_stored_either_way():
     data, conv = molecule(), PathConv(5, 4, edge_dim=3).double()
     changed = data.clone()
@@ -180,7 +194,7 @@ def test_networks_see_chords_of_rings_by_their_structural_bits():
 def test_layers_refuse():
     data, conv = molecule(torch.float), RingConv(5, 4, edge_dim=3)
     lists = read_lists("rings", data)
-    with pytest.raises(TypeError, match='use pggnn.lists.read_lists\\("rings", data\\)'):
+    with pytest.raises(TypeError, match=r'use pggnn.lists.read_lists\("rings", data\)'):
         conv(data.x, data.edge_index, data.edge_attr)
     with pytest.raises(ValueError, match="edge_attr is missing"):
         conv(data.x, lists)
@@ -192,6 +206,18 @@ def test_layers_refuse():
         RingConv(5, 4, structure=2)(data.x, lists)
     with pytest.raises(ValueError, match="the network reads rings, which are missing"):
         PGGNN(5, 4, 1, reads=("star", "rings"))(data.x, data.edge_index)
+
+
+@pytest.mark.parametrize("aggregation", ["pairs", "triplets", "trios", "chain"])
+def test_variants_are_ways_to_read_the_star(aggregation):
+    data = molecule(torch.float)
+    model = PGGNN(5, 4, 1, aggregation=aggregation, reads=("rings", "star"), edge_dim=3)
+    lists = {"rings": read_lists("rings", data)}
+    assert model(data.x, data.edge_index, None, data.edge_attr, lists=lists).isfinite().all()
+    with pytest.raises(
+        ValueError, match=rf"aggregation '{aggregation}' is how the star is read: add \"star\" to reads"
+    ):
+        PGGNN(5, 4, 1, aggregation=aggregation, reads=("rings",))
 
 
 def test_all_orders_of_a_star_do_not_depend_on_numbers():

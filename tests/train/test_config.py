@@ -89,6 +89,13 @@ def test_the_resolved_config_comes_back(tmp_path):
     assert [f"{part}.{key}" for part in written for key in written[part]] == KEYS, "every option is written out"
 
 
+@pytest.mark.parametrize("given", ["star rings", "[star,rings]", "[star, rings]"])
+def test_lists_need_no_brackets(given):
+    config, resume = parse(["--data.name", "ER", "--model.reads", *given.split(), "--resume"])
+    assert (config.model.reads, resume) == (["star", "rings"], "last")
+    assert parse(["--data.name", "ER", "--protocol.seeds", "3", "4"])[0].protocol.seeds == (3, 4)
+
+
 def test_a_run_that_was_moved_is_where_it_lies(tmp_path):
     save(parse(["--data.name", "ER", "--run.out", "elsewhere"])[0], tmp_path)
     assert load(tmp_path).folder == tmp_path
@@ -116,7 +123,13 @@ def test_a_run_that_was_moved_is_where_it_lies(tmp_path):
         ("--model.max_degree x", "model.max_degree must be a whole number or null, got x"),
         ("--run.record perhaps", "run.record must be true or false, got perhaps"),
         ("--run.precision 8", "run.precision must be '32', 'tf32', 'bf16', '16' or '64', got 8"),
-        ("--protocol.seeds 3", "protocol.seeds must be a list such as [0, 1, 2], got 3"),
+        ("--protocol.seeds=3", "protocol.seeds must be a list such as [0, 1, 2], got 3"),
+        ("--model.reads=rings", "model.reads must be a list such as [star, rings], got rings"),
+        (
+            "--model.reads star ring",
+            "model.reads must be 'star', 'sum', 'rings', 'paths', 'hops', 'rings-one-way' or 'ring-sets', got ring",
+        ),
+        ("--model.reads --model.hidden 3", "expected one argument"),
         ("--data.options 3", "data.options must be a mapping such as {task: cliques}, got 3"),
         ("--optim.lr nan", "optim.lr must be a number, got nan"),
         ("--optim.lr 0", "optim.lr must be positive, got 0.0"),

@@ -232,6 +232,25 @@ def test_walks_are_features_of_other_files_too(small, fit, classes, tmp_path, ca
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("model", ["pggnn", "gin"])
+def test_counts_are_features_of_nodes_and_edges_of_other_files_too(model, classes, tmp_path, capsys):
+    out, answers = tmp_path / "counts", tmp_path / "answers.csv"
+    data = ["--data.name", str(classes), "--data.cliques", "4", "--data.cycles", "6"]
+    small = ["--model.hidden", "4", "--model.layers", "1", "--optim.epochs", "1", "--run.tensorboard", "false"]
+    edges = ["--model.name", model, "--model.edge_features", "true"]
+    assert main(["train", *data, *small, *edges, "--run.out", str(out)]) == 0
+    trained = Trained.load(out)
+    assert trained.schema.in_channels == 5 + 4 and trained.schema.edge_dim == 5 + 2
+    assert main(["evaluate", str(out)]) == 0 and main(["evaluate", str(out), "--data", str(classes)]) == 0
+    assert main(["predict", str(out), str(classes), "--out", str(answers)]) == 0
+    assert len(answers.read_text().splitlines()) == 41
+    capsys.readouterr()
+    for wrong, said in ((("--data.cliques", "6"), "0, 3, 4 or 5"), (("--data.cycles", "-1"), "0, 3, 4, 5 or 6")):
+        assert main(["train", *data, *wrong, "--run.out", str(tmp_path / "none")]) == 2
+        assert f"{wrong[0][2:]} must be {said}, got {wrong[1]}" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize("command", ["train", "evaluate", "predict"])
 def test_help_teaches_and_does_not_wait_for_torch(command):
     shown = subprocess.run(

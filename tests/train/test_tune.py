@@ -1,6 +1,8 @@
 """``pggnn tune``: one change at a time, then together, and validation decides."""
 
+import io
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,10 @@ from rich.console import Console
 
 from pggnn.baselines.gin import GIN
 from pggnn.cli import main
+from pggnn.data.features import lists
 from pggnn.data.schema import Schema
 from pggnn.nn import PGGNN
+from pggnn.search import find_rings
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig
 from pggnn.train.engine import log
 from pggnn.train.engine.models import Committee, build
@@ -81,6 +85,34 @@ def test_walks_are_not_tried_where_a_graph_is_too_large_for_them(tmp_path, train
         tune(SMALL, tmp_path, Sweep(["walks"], 1, console=Console(quiet=True)))
 
 
+@pytest.mark.parametrize("limit, tried", [(10_000, True), (3, False)])
+def test_rings_are_tried_where_graphs_have_some(limit, tried, tmp_path, monkeypatch, in_this_process):
+    monkeypatch.setattr(module, "changes", changes)
+    monkeypatch.setenv("PGGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(lists.FINDERS, "rings", partial(find_rings, limit=limit))
+    said = io.StringIO()
+    sweep = Sweep(["rings", "sum and rings"], 1, console=Console(file=said, width=300))
+    if tried:
+        ranked, out = tune(SMALL, tmp_path / "tuned", sweep)
+        assert {one.options for one in ranked} == {
+            ("--model.reads", "star", "rings"), ("--model.reads", "sum", "rings"),
+        }  # fmt: skip
+        assert load(out / "sum-and-rings").model.reads == ["sum", "rings"]
+    else:
+        with pytest.raises(ValueError, match="has no row or column 'rings'"):
+            tune(SMALL, tmp_path / "tuned", sweep)
+        assert "Reading rings is not tried: graph 0 (counted from 0): a graph of" in said.getvalue()
+
+
+def test_rings_are_not_tried_in_trees(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "changes", changes)
+    path = tmp_path / "trees.jsonl"
+    path.write_text('{"num_nodes": 3, "edges": [[0, 1], [1, 2]], "y": 1.5}\n' * 20)
+    options = ("--data.name", str(path), *SMALL[4:])
+    with pytest.raises(ValueError, match="has no row or column 'rings'"):
+        tune(options, tmp_path / "tuned", Sweep(["rings"], 1, console=Console(quiet=True)))
+
+
 def test_the_command_says_how_to_go_on_and_trains_nothing_again(tuned, capsys):
     ranked, out = tuned
     before = {path: path.stat().st_mtime_ns for path in out.glob("*/*/result.json")}
@@ -118,7 +150,7 @@ def test_candidates_are_those_of_the_docs_unless_the_options_say_so_already():
         DataConfig("mine.jsonl", walks=8),
         ModelConfig(
             orderings="single", readout="mean", dropout=0.1, structure=1, numbering="random", numberings=4,
-            edge_features=True, committee=2, norm="graph",
+            edge_features=True, committee=2, norm="graph", reads=["sum", "rings"],
         ),
     )  # fmt: skip
     second = changes(Config(*settled, OptimConfig(average=0.5)), schema)

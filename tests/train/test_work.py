@@ -10,6 +10,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from pggnn.train.engine.models import lists_for
 from pggnn.train.runs import progress, protocol
 from pggnn.train.runs.pool import Worker
 from pggnn.train.runs.progress import Bars, Forecast, Pace, duration
@@ -39,7 +40,8 @@ def said(config, resume=None, **options):
 
 def described(config):
     graphs = load_graphs(config)
-    return describe_work(config, graphs, protocol.split(config, graphs, protocol.trials(config)[0]))
+    split = protocol.split(config, graphs, protocol.trials(config)[0])
+    return describe_work(config, graphs, split, lists_for(config, graphs))
 
 
 GROUP = "42,000 RNN steps a layer (the whole group), 26 × a single ordering (1,610)."
@@ -79,6 +81,24 @@ SINGLE = "1,610 RNN steps a layer (a single ordering)"
 def test_the_work_of_a_batch(options, expected, small, stars):
     """Of four stars: a hub reads 100 × 102 steps in all orders, each of its leaves 3."""
     config = small(data_name=stars(100), data_options={}, **{f"model_{name}": value for name, value in options.items()})
+    assert [line.removeprefix("A batch of 4 graphs takes ") for line in described(config)] == expected
+
+
+@pytest.mark.parametrize(
+    "reads, expected",
+    [
+        (["star", "rings"], ["96 RNN steps a layer (the whole group), 2.0 × a single ordering (48).",
+                             "Beside the star it takes 96 RNN steps a layer (rings)."]),
+        (["sum", "rings", "paths"], ["96 RNN steps a layer (rings), 72 RNN steps a layer (paths)."]),
+        (["sum"], []),
+    ],
+)  # fmt: skip
+def test_the_work_of_rings_is_told_too(reads, expected, small, tmp_path, monkeypatch):
+    """Of four triangles."""
+    monkeypatch.setenv("PGGNN_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "triangles.jsonl"
+    path.write_text('{"num_nodes": 3, "edges": [[0, 1], [1, 2], [2, 0]], "y": 1.5}\n' * 20)
+    config = small(data_name=str(path), data_options={}, model_reads=reads)
     assert [line.removeprefix("A batch of 4 graphs takes ") for line in described(config)] == expected
 
 

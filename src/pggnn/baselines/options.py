@@ -39,9 +39,11 @@ class PGGNNOptions:
     group: Literal["pairs", "all", "dihedral", "trivial"] = "pairs"
     """PG-GNN: the orders of a node's neighbours: the paper's group (pairs), every order (all, at most 5), the
     rotations and reflections of their numbering (dihedral), or that numbering alone (trivial)."""
-    reads: list[Literal["star", "sum", "rings", "paths", "hops"]] = field(default_factory=lambda: ["star"])
+    reads: list[Literal["star", "sum", "rings", "paths", "hops", "rings-one-way", "ring-sets"]] = field(
+        default_factory=lambda: ["star"]
+    )
     """PG-GNN: what each layer reads, added up: neighbours by the RNN (star) or by a plain sum (sum), rings, paths, and
-    the nodes at each distance (hops)."""
+    the nodes at each distance (hops). To compare with rings: rings-one-way, and ring-sets, without their order."""
     ring_structure: int = whole(0, 0)
     """PG-GNN: number of bits that tell the RNN, at each node of a ring, which of those read just before it are adjacent
     to it: its chords."""

@@ -71,36 +71,36 @@ def cached(raw: Path, version: str, build: Callable[[], dict[str, np.ndarray]]) 
     """
     key = hashlib.sha256(f"{digest(raw)} {version}".encode()).hexdigest()[:20]
     folders = (raw.parent / "processed", cache_home() / raw.parent.name)
-    return _kept(f"{raw.stem}-{key}.npz", folders, folders[0] if is_writable(raw.parent) else folders[1], build)
-
-
-def cached_as(version: str, build: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The same in the user's cache folder, for what is made of graphs that need not come from a file; ``version`` names
-    the graphs too."""
-    folder = cache_home() / "lists"
-    return _kept(f"{hashlib.sha256(version.encode()).hexdigest()[:20]}.npz", (folder,), folder, build)
-
-
-def _kept(
-    name: str, folders: tuple[Path, ...], folder: Path, build: Callable[[], dict[str, np.ndarray]]
-) -> dict[str, np.ndarray]:
-    """The arrays in a file of that name in one of the folders; else they are built and written to the one folder."""
-    for place in folders:
-        if (place / name).is_file():
-            try:
-                arrays = read_npz(place / name)
-            except (ValueError, OSError):
-                continue  # damaged, or gone in the meantime: built again below
-            if arrays.pop(CONTENTS, np.empty(0)).tolist() == sorted(arrays):
-                return arrays
+    name = f"{raw.stem}-{key}.npz"
+    for folder in folders:
+        if (arrays := read(folder / name)) is not None:
+            return arrays
     arrays = build()
-    try:
-        with replacing(folder / name) as unfinished:
-            np.savez(unfinished, **arrays, **{CONTENTS: np.array(sorted(arrays))})  # type: ignore[arg-type]
-        _sweep(folder)
-    except OSError as error:
-        warnings.warn(f"no cache is kept in {folder} ({error}); set PGGNN_CACHE to a writable folder", stacklevel=2)
+    keep(arrays, (folders[0] if is_writable(raw.parent) else folders[1]) / name)
     return arrays
+
+
+def read(path: Path) -> dict[str, np.ndarray] | None:
+    """The arrays of a cache; None where there is none, or a damaged one."""
+    if not path.is_file():
+        return None
+    try:
+        arrays = read_npz(path)
+    except (ValueError, OSError):
+        return None  # damaged, or gone in the meantime
+    return arrays if arrays.pop(CONTENTS, np.empty(0)).tolist() == sorted(arrays) else None
+
+
+def keep(arrays: dict[str, np.ndarray], path: Path) -> None:
+    """Writes a cache, or warns that it cannot."""
+    try:
+        with replacing(path) as unfinished:
+            np.savez(unfinished, **arrays, **{CONTENTS: np.array(sorted(arrays))})  # type: ignore[arg-type]
+        _sweep(path.parent)
+    except OSError as error:
+        warnings.warn(
+            f"no cache is kept in {path.parent} ({error}); set PGGNN_CACHE to a writable folder", stacklevel=3
+        )
 
 
 def is_writable(folder: Path) -> bool:

@@ -2,11 +2,11 @@
 
 import argparse
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import add_command, add_data_root, fill, print_table, say
+from pggnn.console import add_command, add_data_root, fill, print_table, say, tracked
 from pggnn.data.catalogue import CATALOGUE, DatasetEntry, lookup
 from pggnn.data.loading import is_own
 
@@ -94,7 +94,7 @@ def print_stats(args: argparse.Namespace) -> None:
     ]
     agree: list[str] = []
     notes: list[str] = []
-    for name in _tracked(chosen):
+    for name in tracked(chosen, "reading", len(chosen), after=2):
         if is_own(name):
             rows.append(_row(Path(name).name, own_statistics(name), {}))
             continue
@@ -170,7 +170,8 @@ def print_check(args: argparse.Namespace) -> None:
     """Says what a file of graphs holds, or all that is wrong with it."""
     from pggnn.data.check import check
 
-    say(check(args.file).text(min(shutil.get_terminal_size().columns, 120)))
+    found = check(args.file, lambda numbers: tracked(numbers, "finding rings", len(numbers), after=1))
+    say(found.text(min(shutil.get_terminal_size().columns, 120)))
 
 
 def _root(args: argparse.Namespace) -> Path:
@@ -187,14 +188,3 @@ def _present(args: argparse.Namespace) -> dict[str, DatasetEntry]:
             f"no data set has its file under {root}; name its folder with --data-root or PGGNN_DATA"
         )
     return found
-
-
-def _tracked(names: Iterable[str]) -> Iterable[str]:
-    """The names, with a progress bar on a terminal that has rich."""
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ModuleNotFoundError:
-        return names
-    console = Console(stderr=True)
-    return track([*names], "reading", console=console, transient=True, disable=not console.is_terminal)

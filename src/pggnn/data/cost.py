@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs, starts
+from pggnn.lists import LISTS
 from pggnn.ops.linear.arcs import takes_linear_time
 from pggnn.orderings import Reading
 
@@ -13,6 +15,8 @@ FEWER = (16, 4)
 """Numbers of orderings that may be recommended, the first of them that saves enough."""
 SAVING = 2
 """How many times fewer steps a recommended option takes at least."""
+RINGS_COST = 8
+"""Times the steps of the stars up to which reading rings is recommended."""
 EDGES_AT_ONCE = 2**20
 
 
@@ -79,6 +83,15 @@ def measure_work(graphs: Graphs, aggregation: Aggregation, chosen: Tensor | None
     orderings = [option for option in saving if option[0] == "orderings"]
     cheaper = {option: other for option, other in saving.items() if option not in orderings[1:]}
     return Work(steps, group, single, cheaper)
+
+
+def count_list_steps(kind: str, lists: GraphLists, aggregation: Aggregation | None = None) -> Tensor:
+    """``[G]`` steps to read the lists of each graph, by default each sequence once."""
+    how = LISTS[kind]
+    number, length, *_ = how.sequences(lists.size.long())
+    work = (aggregation or Aggregation(Reading("trivial", "open"))).work(length - int(how.apart))
+    graph = torch.arange(len(lists.counts)).repeat_interleave(lists.counts)
+    return work.new_zeros(len(lists.counts)).index_add(0, graph[number], work)
 
 
 def _count_steps(graphs: Graphs, read: list[Aggregation], chosen: Tensor | None) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
 from pggnn.data.cache import cached, data_root, find
-from pggnn.data.features.walks import with_walks
+from pggnn.data.features.added import AddedFeatures
 from pggnn.data.graphs import LAYOUT, Graphs, expand, infer_schema
 from pggnn.data.schema import Name, Schema
 
@@ -62,9 +62,9 @@ class GraphDataset(InMemoryDataset):
                 raise ValueError(f"{hint}split must be {names + ' or ' * bool(names)}None, got {split!r}")
             self._indices = self.splits[split].tolist()
 
-    def with_walks(self, length: int) -> "GraphDataset":
-        """The same graphs, whose nodes have features of random walks too, see :mod:`pggnn.data.features.walks`."""
-        graphs, made = with_walks(Graphs.of(self), length), copy(self)
+    def with_features(self, added: AddedFeatures) -> "GraphDataset":
+        """The same graphs with features that are computed from them."""
+        graphs, made = added.add_to(Graphs.of(self)), copy(self)
         made.schema, (made._data, made.slices) = graphs.schema, graphs.to_pyg()
         made._data_list = None
         return made

@@ -1,6 +1,5 @@
 """Graphs by name or by path: a data set of the catalogue, or a file of one's own."""
 
-from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -28,18 +27,24 @@ def is_own(name: str | Path) -> bool:
     return own
 
 
-def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **options: Any) -> "GraphDataset":
+def load(
+    name: str | Path, root: str | Path | None = None, walks: int = 0, cliques: int = 0, cycles: int = 0, **options: Any
+) -> "GraphDataset":
     """The data set of that name, or the graphs of one's own file or folder.
 
     Args:
         name: A key of :data:`CATALOGUE`, or a path: a JSON-lines file, or a zip or folder in TU's or GIN's format.
         root: Data root, for the data sets.
         walks: Columns to add to each node's features: how often random walks of 1, 2, … steps come back to it.
+        cliques: Columns to add to each node's and each edge's features: how many cliques of 3, 4, … up to so many nodes
+            it lies in, at most 5, on a logarithmic scale.
+        cycles: The same for cycles, of at most 6 nodes.
         options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (one's own), …
     """
     dataset: GraphDataset
-    if walks and "schema" in options:  # that of a data set with walks, which are in no file
-        options["schema"] = replace(options["schema"], features=options["schema"].features - walks)
+    added = resolve_name("pggnn.data.features.added:AddedFeatures")(walks, cliques, cycles)
+    if "schema" in options:
+        options["schema"] = added.remove_from(options["schema"])
     if not is_own(name):
         entry = lookup(name)[1]
         dataset = resolve_name(entry.loader)(**entry.arguments, root=root, **options)
@@ -48,7 +53,7 @@ def load(name: str | Path, root: str | Path | None = None, walks: int = 0, **opt
         dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
     else:
         dataset = resolve_name("pggnn.data.formats.jsonl:load_jsonl")(name, **options)
-    return dataset.with_walks(walks) if walks else dataset
+    return dataset.with_features(added) if walks or cliques or cycles else dataset
 
 
 def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":

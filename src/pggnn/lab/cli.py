@@ -60,7 +60,7 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
 def compare(args: argparse.Namespace) -> None:
     """Prints the outcome of each test."""
     from pggnn.lab.named_graphs import isomorphic, read_graph
-    from pggnn.lab.wl import TESTS
+    from pggnn.lab.refinement.wl import TESTS
 
     a, b = read_graph(args.a), read_graph(args.b)
     for name, graph in ((args.a, a), (args.b, b)):

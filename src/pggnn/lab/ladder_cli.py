@@ -40,8 +40,8 @@ def add_command(commands: Any, graphs: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints what each rung tells apart: of two graphs, of all pairs of several, or of those of BREC by family."""
-    from pggnn.lab.ladder import LADDER, check_rung, climb
     from pggnn.lab.named_graphs import read_graphs
+    from pggnn.lab.refinement.ladder import LADDER, check_rung, climb
 
     rungs = [check_rung(rung) for rung in args.rungs or LADDER]
     if not args.graphs:
@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> None:
 def compare_brec(args: argparse.Namespace, rungs: Sequence[str]) -> None:
     """BREC's pairs by their family."""
     from pggnn.data.sets.brec import BREC, FAMILIES
-    from pggnn.lab.ladder import climb
-    from pggnn.lab.wl import k_fwl
+    from pggnn.lab.refinement.ladder import climb
+    from pggnn.lab.refinement.wl import k_fwl
 
     dataset = BREC(args.data_root)
     pairs = [(dataset[2 * p], dataset[2 * p + 1]) for p in range(0, len(dataset) // 2, STEP if args.quick else 1)]
@@ -83,8 +83,8 @@ def compare_brec(args: argparse.Namespace, rungs: Sequence[str]) -> None:
 
 def compare_all(named: Sequence[tuple[str, "Data"]], rungs: Sequence[str]) -> None:
     """All pairs of several graphs: which of them a rung does not tell apart."""
-    from pggnn.lab.ladder import climb
     from pggnn.lab.named_graphs import isomorphic
+    from pggnn.lab.refinement.ladder import climb
 
     tests: dict[str, Apart] = {rung: lambda a, b, rung=rung: climb(a, b, rung).apart for rung in rungs}  # type: ignore[misc]
     tests["isomorphism"] = lambda a, b: not isomorphic(a, b)

@@ -9,7 +9,7 @@ from torch_geometric.utils import coalesce
 from pggnn.data.formats.graph6 import decode, load_graph6
 from pggnn.data.loading import load
 from pggnn.data.sets import classic
-from pggnn.lab.colours import node_labels
+from pggnn.lab.refinement.colours import node_labels
 
 NAMED: dict[str, Callable[..., Data]] = {
     "cycle": classic.cycle,

@@ -70,7 +70,7 @@ class Protocol:
     """Members of the largest ring, where the network reads them: every simple cycle."""
 
 
-class Graph(NamedTuple):
+class RingGraph(NamedTuple):
     """A graph, and what is read of it beside its edges."""
 
     edge_index: Tensor
@@ -78,7 +78,7 @@ class Graph(NamedTuple):
     ring_index: Tensor = EMPTY
     ring_size: Tensor = EMPTY
 
-    def relabelled(self, generator: torch.Generator) -> "Graph":
+    def relabelled(self, generator: torch.Generator) -> "RingGraph":
         """The graph under random labels, with sorted edges: a random numbering of each node's neighbours. Rings come in
         a random order too, so that rounding is not the same in all copies of a graph."""
         label = torch.randperm(self.nodes, generator=generator)
@@ -88,7 +88,7 @@ class Graph(NamedTuple):
         size = self.ring_size[order]
         shift = starts(self.ring_size)[:-1][order] - starts(size)[:-1]
         place = torch.arange(len(self.ring_index)) + shift.repeat_interleave(size)
-        return Graph(edges, self.nodes, label[self.ring_index[place]], size)
+        return RingGraph(edges, self.nodes, label[self.ring_index[place]], size)
 
 
 class Part(NamedTuple):
@@ -125,7 +125,7 @@ class PairResult:
         return self.distance > THRESHOLD and abs(self.distance - self.reliability) > 1e-6
 
 
-def with_rings(graphs: Sequence[Graph], protocol: Protocol) -> list[Graph]:
+def with_rings(graphs: Sequence[RingGraph], protocol: Protocol) -> list[RingGraph]:
     """The graphs with all their simple cycles up to one size: that of the protocol, or less where a batch of either
     graph would have too many steps."""
     for size in range(protocol.rings, 2, -1):
@@ -141,7 +141,9 @@ def with_rings(graphs: Sequence[Graph], protocol: Protocol) -> list[Graph]:
     raise ValueError(f"a graph has too many triangles for batches of {protocol.most_steps:,} steps: raise --most-steps")
 
 
-def parts(graphs: Sequence[Graph], protocol: Protocol, generator: torch.Generator, device: torch.device) -> list[Part]:
+def parts(
+    graphs: Sequence[RingGraph], protocol: Protocol, generator: torch.Generator, device: torch.device
+) -> list[Part]:
     """Batches of relabelled copies of two graphs, by turns."""
     made = []
     for first in range(0, 2 * protocol.copies, protocol.batch_size):
@@ -212,7 +214,7 @@ def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: st
     began, place = time.perf_counter(), torch.device(device)
     generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
     torch.manual_seed(protocol.seed * 400 + pair)
-    two = [Graph(data.edge_index, int(data.num_nodes or 0)) for data in graphs]
+    two = [RingGraph(data.edge_index, int(data.num_nodes or 0)) for data in graphs]
     first, second = with_rings(two, protocol) if "rings" in protocol.model.reads else two
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
     training, checking = (parts(both, protocol, generator, place) for both in ((first, second), (alike, alike)))

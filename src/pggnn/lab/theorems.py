@@ -19,8 +19,8 @@ from pggnn.data.sets.classic import adjacency_matrix, complete, csl, cycle, rook
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.lab.construction import CountingConv, NextCountingConv, WalkingConv
 from pggnn.lab.named_graphs import read_graph
+from pggnn.lab.refinement.wl import k_wl
 from pggnn.lab.walks import ego_net, estimate, walk
-from pggnn.lab.wl import k_wl
 from pggnn.nn import PGConv
 from pggnn.orderings import Frame, Reading
 from pggnn.testing import DEGREES, random_graph, renumbered

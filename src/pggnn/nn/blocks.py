@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GINConv, GINEConv
 from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.inits import reset
 from torch_geometric.typing import OptTensor
 
 from pggnn.lists import LISTS, ListPlan
-from pggnn.nn.lists import HopConv, ListConv, PathConv, RingConv
+from pggnn.nn.lists import HopConv, ListConv, OneWayRingConv, PathConv, RingConv, RingSetConv
 from pggnn.nn.messages import Messages
-from pggnn.nn.norm import RowNorm
+from pggnn.nn.norm import RowNorm, norm_layer
 from pggnn.plan import Plan
 
 ListPlans = Mapping[str, ListPlan]
@@ -64,7 +65,9 @@ def plain_sum(in_channels: int, out_channels: int, edge_dim: int | None = None) 
     return Messages(GINConv(mlp) if edge_dim is None else GINEConv(mlp, edge_dim=edge_dim))
 
 
-LIST_LAYERS: dict[str, type[ListConv]] = {"rings": RingConv, "paths": PathConv, "hops": HopConv, "lists": ListConv}
+LIST_LAYERS: dict[str, type[ListConv]] = {
+    layer.kind: layer for layer in (RingConv, PathConv, HopConv, ListConv, OneWayRingConv, RingSetConv)
+}
 
 
 def list_layer(name: str, width: int, hidden: int, edge_dim: int | None, options: Mapping[str, Any]) -> ListConv:
@@ -77,3 +80,20 @@ def two_layers(width: int, hidden: int, out_channels: int) -> torch.nn.Sequentia
     """Two linear maps with a ReLU between them."""
     glorot = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
     return torch.nn.Sequential(Linear(width, hidden, **glorot), torch.nn.ReLU(), Linear(hidden, out_channels, **glorot))
+
+
+class FeedForward(torch.nn.Module):
+    """A network of two layers, of twice the width, whose output is added to its input and then normalised."""
+
+    def __init__(self, width: int, norm: str) -> None:
+        super().__init__()
+        self.layers, self.norm = two_layers(width, 2 * width, width), norm_layer(norm, width)
+
+    def reset_parameters(self) -> None:
+        reset(self.layers)
+        reset(self.norm)
+
+    def forward(self, x: Tensor, *graphs: Any) -> Tensor:
+        """Runs it; ``graphs`` are what the normalisation takes."""
+        out: Tensor = self.norm(x + self.layers(x), *graphs)
+        return out

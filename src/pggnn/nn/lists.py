@@ -10,6 +10,7 @@ from torch_geometric.typing import OptTensor
 from pggnn.cells import CELLS, is_integer
 from pggnn.lists import ListPlan
 from pggnn.nn.conv import SequenceConv
+from pggnn.nn.readout import read_out, unpool
 from pggnn.ops import group_recurrence
 from pggnn.orderings import Orderings, Reading, Reduce, read
 from pggnn.plan import Plan
@@ -56,7 +57,7 @@ class ListConv(SequenceConv):
         """
         self._check(x, lists, edge_attr, adjacency)
         gates, plan, root = self._list_rows(self.rnn(x), lists, edge_attr)
-        center = None if self.lin_center is None else self.lin_center(x).index_select(0, lists.owner)
+        center = None if self.lin_center is None else unpool(self.lin_center(x), lists.owner)
         found = group_recurrence(
             gates, self.rnn.recurrent_weights, lists.plan if self.structure else plan, rows=plan.neighbor, root=root,
             reading=self.reading, cell=self.cell, workspace=self.workspace, backend=self.backend,
@@ -64,7 +65,7 @@ class ListConv(SequenceConv):
         )  # fmt: skip
         if self.reading.rescale or self.reading.mean:
             found = found * self.reading.scale(lists.plan.degree, found.dtype).unsqueeze(-1)
-        out = found.new_zeros(x.size(0), found.size(1)).index_add(0, lists.owner, found)
+        out = read_out(found, lists.owner, x.size(0), "sum")
         return out if self.lin_root is None else out + self.lin_root(x)
 
     def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
@@ -72,7 +73,7 @@ class ListConv(SequenceConv):
         plan with the row of each place instead of its node; and the first owner's row."""
         if self.lin_edge is None or edge_attr is None:
             return gates, lists.plan, 0
-        edges = gates.index_select(0, lists.head) + self.lin_edge(edge_attr)
+        edges = unpool(gates, lists.head) + self.lin_edge(edge_attr)
         return torch.cat([gates, edges]), lists.plan.derived(_edge_rows, len(edges)), 0
 
     def _check(self, x: Tensor, lists: ListPlan, edge_attr: OptTensor, adjacency: Plan | None) -> None:
@@ -109,6 +110,27 @@ class RingConv(ListConv):
     """
 
     kind = "rings"
+
+
+class OneWayRingConv(ListConv):
+    """:class:`RingConv` with one of the two directions, that in which a ring is stored. A control."""
+
+    kind = "rings-one-way"
+
+
+class RingSetConv(ListConv):
+    """:class:`RingConv` with as many steps and weights, which reads at each step but the first the mean over the ring:
+    the order of its members cannot matter. A control."""
+
+    kind = "ring-sets"
+
+    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
+        """Rows of nodes, and behind them the mean of each sequence."""
+        rows, plan, _ = super()._list_rows(gates, lists, edge_attr)
+        read, first = unpool(rows, plan.neighbor), plan.derived(_is_first).unsqueeze(-1)
+        total = read_out(read * ~first, plan.center, plan.num_nodes, "sum")
+        mean = total / (plan.degree - 1).clamp(min=1).to(total.dtype).unsqueeze(-1)
+        return torch.cat([gates, mean]), lists.plan.derived(_sequence_rows), 0
 
 
 class PathConv(ListConv):
@@ -156,12 +178,22 @@ class HopConv(ListConv):
         """A row of each node at each distance, then those of the owners."""
         at = (gates + self.distance.unsqueeze(1)).flatten(0, 1)
         plan = lists.plan.derived(_distance_rows, self.hops)
-        return torch.cat([at, gates.index_select(0, lists.owner)]), plan, len(at)
+        return torch.cat([at, unpool(gates, lists.owner)]), plan, len(at)
 
 
 def _edge_rows(plan: Plan, edges: int) -> Plan:
     """Rows of nodes, and behind them those of edges."""
     return replace(plan, neighbor=torch.where(plan.edge < edges, plan.num_neighbors + plan.edge, plan.neighbor))
+
+
+def _is_first(plan: Plan) -> Tensor:
+    """Whether a place is the first of its sequence."""
+    return torch.arange(plan.num_edges, device=plan.center.device) == plan.start.index_select(0, plan.center)
+
+
+def _sequence_rows(plan: Plan) -> Plan:
+    """Rows of nodes at the first places, and behind them those of sequences."""
+    return replace(plan, neighbor=torch.where(_is_first(plan), plan.neighbor, plan.num_neighbors + plan.center))
 
 
 def _distance_rows(plan: Plan, hops: int) -> Plan:

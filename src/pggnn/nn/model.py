@@ -8,15 +8,14 @@ from torch import Tensor
 from torch.nn.functional import dropout
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import reset
-from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.typing import OptTensor
 
 from pggnn.cells import is_integer
 from pggnn.lists import LISTS
-from pggnn.nn.blocks import ListPlans, Reads, list_layer, plain_sum, two_layers
+from pggnn.nn.blocks import FeedForward, ListPlans, Reads, list_layer, plain_sum, two_layers
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
-from pggnn.nn.norm import GraphNorm, RowNorm, masked_rows
+from pggnn.nn.norm import masked_rows, norm_layer
 from pggnn.nn.readout import READOUTS, SIDE_BY_SIDE, check_batch, check_graphs, read_out
 from pggnn.nn.variants import ChainConv, PairConv, TrioConv, TripletConv
 from pggnn.ops.operator import without_autocast
@@ -99,15 +98,11 @@ class Network(torch.nn.Module):
         self.level, self.readout, self.dropout, self.flow = level, readout, dropout, flow
         self.convs = torch.nn.ModuleList(convs)
         self.norm, self.numbering, self.numberings = norm, numbering, numberings
-        self.norms = torch.nn.ModuleList(GraphNorm(w) if norm == "graph" else _batch_norm(w) for w in widths[1:])
+        self.norms = torch.nn.ModuleList(norm_layer(norm, width) for width in widths[1:])
         self.encoder: torch.nn.Module | None = None
         if block == "residual":
-            hidden = widths[-1]
-            self.encoder = Linear(in_channels or -1, hidden, weight_initializer="glorot", bias_initializer="zeros")
-            self.feeds = torch.nn.ModuleList(two_layers(hidden, 2 * hidden, hidden) for _ in convs)
-            self.feed_norms = torch.nn.ModuleList(
-                GraphNorm(hidden) if norm == "graph" else _batch_norm(hidden) for _ in convs
-            )
+            self.encoder = Linear(in_channels or -1, widths[0], weight_initializer="glorot", bias_initializer="zeros")
+            self.feeds = torch.nn.ModuleList(FeedForward(width, norm) for width in widths[1:])
         readouts = 2 if level == "graph" and readout in SIDE_BY_SIDE else 1
         self.scores = torch.nn.ModuleList(
             two_layers(readouts * width, width, out_channels)
@@ -167,18 +162,14 @@ class Network(torch.nn.Module):
         lists: ListPlans | None = None,
     ) -> Tensor:  # fmt: skip
         """The scores in one numbering; arguments as in :meth:`forward`."""
-        states, graphs = (
-            [x if self.encoder is None else self.encoder(x)],
-            (batch, batch_size)[: 2 * (self.norm == "graph")],
-        )
+        states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
+        if self.encoder is not None:
+            states = [self.encoder(x)]
         with masked_rows(self, real):
             for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-                before, more = states[-1], (lists,) if isinstance(conv, Reads) else ()
-                after = norm(conv(before, plan, edge_attr, *more), *graphs).relu()
-                if self.encoder is not None:
-                    after = before + after
-                    after = self.feed_norms[number](after + self.feeds[number](after), *graphs)
-                states.append(after)
+                read = conv(states[-1], plan, edge_attr, *([lists] if isinstance(conv, Reads) else []))
+                after = norm(read, *graphs).relu()
+                states.append(after if self.encoder is None else self.feeds[number](states[-1] + after, *graphs))
         with without_autocast(x):  # scores are differences of large sums, which 16 bits have too few digits for
             dtype = next(self.scores[-1].parameters()).dtype
             states = [state.to(dtype) for state in states[-len(self.scores) :]]
@@ -205,13 +196,6 @@ def check_numbering(numbering: str, numberings: int) -> None:
         raise ValueError(f"numberings must be an integer ≥ 1, got {numberings!r}")
     if numbering == "given" and numberings > 1:
         raise ValueError(f'numberings must be 1 with numbering "given", got {numberings}; choose another numbering')
-
-
-def _batch_norm(width: int) -> BatchNorm:
-    """PyG's, of the rows that count."""
-    norm = BatchNorm(width, allow_single_element=True)
-    norm.module = RowNorm(width)
-    return norm
 
 
 class PGGNN(Network):
@@ -291,6 +275,8 @@ class PGGNN(Network):
         kwargs["numbering"] = "random" if numbering in ("random", "both") else "given"
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation must be one of {', '.join(map(repr, AGGREGATIONS))}, got {aggregation!r}")
+        if aggregation != "arrangements" and "star" not in self.reads:
+            raise ValueError(f'aggregation {aggregation!r} is how the star is read: add "star" to reads, got {reads!r}')
         star: Any = AGGREGATIONS[aggregation]
         shared = {"num_layers": rnn_layers, "flow": flow, "cell": kwargs.get("cell", "lstm")}
         shared |= {name: kwargs[name] for name in ("backend", "workspace") if name in kwargs}

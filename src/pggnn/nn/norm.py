@@ -11,6 +11,9 @@ from torch_geometric.typing import OptTensor
 from pggnn.nn.readout import read_out, unpool
 from pggnn.ops import HAS_TRITON
 
+MOST_ROWS = 2**15
+"""Rows up to which one kernel is faster than PyTorch's operations."""
+
 
 class RowNorm(torch.nn.BatchNorm1d):
     """``BatchNorm1d`` of ``[N, C]`` whose statistics can be those of some of the rows, and of several processes.
@@ -46,9 +49,16 @@ class RowNorm(torch.nn.BatchNorm1d):
         return (out * self.weight + self.bias if self.affine else out).to(x.dtype)
 
     def _has_kernel(self, x: Tensor) -> bool:
-        """Whether one kernel can do it: on one GPU, with all that ``BatchNorm1d`` has by default."""
+        """Whether one kernel should do it: on one GPU, with all that ``BatchNorm1d`` has by default."""
         usual = self.affine and self.track_running_stats and self.momentum is not None
-        return HAS_TRITON and usual and x.is_cuda and x.dtype != torch.double and self.total is None
+        return (
+            HAS_TRITON
+            and usual
+            and x.is_cuda
+            and x.dtype != torch.double
+            and self.total is None
+            and len(x) <= MOST_ROWS
+        )
 
     def _fused(self, x: Tensor) -> Tensor:
         from pggnn.ops.fused.norm import RowNormalisation
@@ -76,6 +86,15 @@ class GraphNorm(torch_geometric.nn.norm.GraphNorm):
         centred = wide - mean(wide) * self.mean_scale
         out = centred * torch.rsqrt(mean(centred.square()) + self.eps)
         return (out * self.weight + self.bias).to(x.dtype)
+
+
+def norm_layer(kind: str, width: int) -> torch.nn.Module:
+    """``"batch"``: PyG's ``BatchNorm``, of the rows that count; ``"graph"``: :class:`GraphNorm`."""
+    if kind == "graph":
+        return GraphNorm(width)
+    norm = torch_geometric.nn.norm.BatchNorm(width, allow_single_element=True)
+    norm.module = RowNorm(width)
+    return norm
 
 
 @contextmanager

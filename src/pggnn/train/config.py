@@ -34,12 +34,22 @@ class DataConfig:
     """Nodes of the largest ring, where model.reads has rings."""
     chords: bool = False
     """Whether rings may have chords: every simple cycle, instead of chordless ones."""
-    paths: int = whole(3, 1, 100)
+    paths: int = whole(3, 2, 100)
     """Edges of the longest path, where model.reads has paths."""
     hops: int = whole(2, 1, 100)
     """The largest distance, where model.reads has hops."""
+    cliques: Literal[0, 3, 4, 5] = 0
+    """Extra features of nodes and edges: log(1 + count) of the cliques of 3, 4, … up to so many nodes that they lie in.
+    Networks read those of edges with model.edge_features."""
+    cycles: Literal[0, 3, 4, 5, 6] = 0
+    """The same for cycles, whether or not further edges join their nodes; triangles have one column, not two."""
     workers: int = whole(0, 0, 1000)
     """Processes that assemble batches ahead, on the CPU; 0 assembles them in place, on the GPU where there is one."""
+
+    @property
+    def added(self) -> dict[str, int]:
+        """The features that are computed from the graphs, as :func:`pggnn.data.loading.load` takes them."""
+        return {"walks": self.walks, "cliques": self.cliques, "cycles": self.cycles}
 
 
 @dataclass(frozen=True)

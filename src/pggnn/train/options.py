@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -15,7 +16,7 @@ import yaml
 
 from pggnn.files import check_yaml, read_bytes
 from pggnn.train import packed
-from pggnn.train.config import FILE, KEYS, Config, as_yaml
+from pggnn.train.config import FILE, KEYS, Config, DataConfig, as_yaml
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 """The configs that come with the library: ``--config zinc`` finds ``zinc.yaml`` here."""
@@ -28,14 +29,17 @@ EXAMPLES = """examples:
   torchrun --nproc-per-node 2 -m pggnn train --config configs/zinc.yaml
 """
 _NAMES = {
-    "tuple": "a list such as [0, 1, 2]", "dict": "a mapping such as {task: cliques}", "int": "a whole number",
-    "float": "a number", "bool": "true or false", "str": "text", "NoneType": "null",
+    "tuple": "a list such as [0, 1, 2]", "list": "a list such as [star, rings]",
+    "dict": "a mapping such as {task: cliques}", "int": "a whole number", "float": "a number",
+    "bool": "true or false", "str": "text", "NoneType": "null",
 }  # fmt: skip
 MOST_BYTES = 2**20
 """The largest YAML file that is read."""
 MOST_SHOWN = 200
 _MODE = "checked yaml"
 _PARTS = [part.name for part in fields(Config)]
+LISTED = [key for key in KEYS if isinstance(attrgetter(key)(Config(DataConfig(""))), list | tuple)]
+"""Options that take a list: ``--model.reads star rings`` says the same as ``--model.reads '[star,rings]'``."""
 jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 
@@ -92,7 +96,7 @@ def parser() -> jsonargparse.ArgumentParser:
 
 def parse(arguments: Sequence[str]) -> tuple[Config, str | None]:
     """The config that the arguments describe, and whether to resume; a mistake is a ``ValueError`` of one sentence."""
-    words, configs = _find_configs(arguments)
+    words, configs = _find_configs(_join_lists(arguments))
     try:
         found = _instantiate(lambda made: made.parse_args(words))
     except _NotOptions as error:
@@ -124,6 +128,21 @@ def _instantiate(parse: Callable[[jsonargparse.ArgumentParser], Any]) -> Any:
                 expected = f"expected options such as model: {{hidden: 64}}, got {text!r}"
                 raise _NotOptions(expected if whole[1] else f"not valid YAML: {text}") from None
             raise ValueError(_explain(said)) from None
+
+
+def _join_lists(arguments: Sequence[str]) -> list[str]:
+    """The arguments with ``[star,rings]`` instead of ``star rings`` after an option that takes a list."""
+    found: list[str] = []
+    values: list[str] | None = None
+    for argument in [*arguments, "--"]:
+        if values is not None and not argument.startswith("--"):
+            values.append(argument)
+            continue
+        if values:
+            found.append(" ".join(values) if values[0].startswith("[") else f"[{','.join(values)}]")
+        values = [] if argument.removeprefix("--") in LISTED else None
+        found.append(argument)
+    return found[:-1]
 
 
 def _find_configs(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

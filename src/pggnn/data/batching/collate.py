@@ -1,6 +1,6 @@
 """The graphs of a data set on a device, from which batches with plans are cut by index arithmetic on whole tensors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ class Collater:
     """
 
     def __init__(
-        self, graphs: Graphs, device: torch.device | str | None = None, lists: Sequence[GraphLists] = ()
+        self, graphs: Graphs, device: torch.device | str | None = None, lists: Mapping[str, GraphLists] | None = None
     ) -> None:
         self.graphs = graphs if device is None else _to(graphs, device)
         self.device = self.graphs.edge_index.device
@@ -44,7 +44,9 @@ class Collater:
         self.host_degree = degree.numpy()
         self._degree = degree.to(self.device)
         self._edge = None if edge is None else edge.to(self.device)
-        self.lists = {one.kind: StoredLists.build(one, host, edge, self.device) for one in lists}
+        self.lists = {
+            kind: StoredLists.build(kind, one, host, edge, self.device) for kind, one in (lists or {}).items()
+        }
 
     def collate(self, chosen: Tensor) -> Batch:
         """The batch of the graphs with the given numbers, in that order."""

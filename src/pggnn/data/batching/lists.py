@@ -33,22 +33,25 @@ class StoredLists:
     """``[P]`` slot of the edge that leads to it, −1 where there is none; with distances, the distance from 0 on."""
 
     @classmethod
-    def build(cls, lists: GraphLists, graphs: Graphs, edge: Tensor | None, device: torch.device) -> "StoredLists":
+    def build(
+        cls, kind: str, lists: GraphLists, graphs: Graphs, edge: Tensor | None, device: torch.device
+    ) -> "StoredLists":
         """The sequences of all lists.
 
         Args:
+            kind: How they are read, one of :data:`pggnn.lists.LISTS`.
             lists: The lists.
             graphs: The graphs, on the CPU.
             edge: The edge of each slot, counted in its graph; None if edges lie in order.
             device: Where to keep them.
         """
-        parts = [*_chunks(lists, graphs, edge)]
+        parts = [*_chunks(kind, lists, graphs, edge)]
         counts, length, owner, member, slot = (
             torch.cat([part[place] for part in parts], dim=-1) if parts else torch.zeros(2 - (place > 0), 0)
             for place in range(5)
         )
         kept = (tensor.to(torch.int32).to(device) for tensor in (owner, member, slot))
-        return cls(lists.kind, counts.long(), length.numpy().astype(np.int64), *kept)
+        return cls(kind, counts.long(), length.numpy().astype(np.int64), *kept)
 
     def gather(self, chosen: Tensor, plan: Plan, ptr: Tensor, edge_ptr: Tensor, head: Tensor) -> ListPlan:
         """What is read in a batch of the graphs with the given numbers.
@@ -90,7 +93,7 @@ class StoredLists:
         )  # fmt: skip
 
 
-def _chunks(lists: GraphLists, graphs: Graphs, edge: Tensor | None) -> Iterator[tuple[Tensor, ...]]:
+def _chunks(kind: str, lists: GraphLists, graphs: Graphs, edge: Tensor | None) -> Iterator[tuple[Tensor, ...]]:
     """Counts, lengths, owners, members and slots of some graphs at a time."""
     first = list_done = place_done = edge_done = 0
     head, tail = (0, 1) if graphs.schema.flow == "source_to_target" else (1, 0)
@@ -108,11 +111,11 @@ def _chunks(lists: GraphLists, graphs: Graphs, edge: Tensor | None) -> Iterator[
         index = lists.index[place_done : place_done + places].long() + ptr[graph].repeat_interleave(size)
         distance = None if lists.distance is None else lists.distance[list_done : list_done + len(size)].long()
         plan, owner, _ = expand_lists(
-            lists.kind, index, size, edge_index[[head, tail]], nodes, "source_to_target", distance
+            kind, index, size, edge_index[[head, tail]], nodes, "source_to_target", distance
         )  # fmt: skip
         of_owner = torch.searchsorted(ptr, owner, right=True) - 1
         of_place = of_owner.repeat_interleave(plan.degree)
-        slot = plan.edge if LISTS[lists.kind].apart else torch.where(
+        slot = plan.edge if LISTS[kind].apart else torch.where(
             plan.edge < edges, plan.edge - edge_start[of_place], -1
         )  # fmt: skip
         counts = torch.stack(

@@ -1,27 +1,30 @@
 """Rings, paths and nodes at a distance of all graphs of a data set, found once and kept in the cache."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pggnn.data.cache import cached_as
+from pggnn.console import tracked
+from pggnn.data.cache import cache_home, keep, read
 from pggnn.data.graphs import Graphs, starts
-from pggnn.search import find_hops, find_paths, find_rings
+from pggnn.search import TooMany, find_hops, find_paths, find_rings
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FINDERS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rings": find_rings, "paths": find_paths, "hops": find_hops}
 """By the name in :data:`pggnn.lists.LISTS`: takes edges, the number of nodes and how large or far lists may be."""
-VERSION = "lists 1"
+VERSION = 1
 
 
 @dataclass(frozen=True)
 class GraphLists:
-    """Lists of one kind, graph by graph; nodes count from 0 in each graph."""
+    """Lists, graph by graph; nodes count from 0 in each graph."""
 
-    kind: str
     counts: Tensor
     """``[G]`` lists of each graph."""
     size: Tensor
@@ -33,39 +36,47 @@ class GraphLists:
 
 
 def find_lists(
-    graphs: Graphs, kind: str, most: int, progress: Callable[[int, int], Any] = lambda done, all: None,
-    chords: bool = False,
-) -> GraphLists:  # fmt: skip
+    graphs: Graphs, kind: str, most: int, console: "Console | None" = None, chords: bool = False
+) -> GraphLists:
     """The lists of this kind in all graphs, from the cache where it holds them.
 
     Args:
         graphs: The graphs, on the CPU.
         kind: ``"rings"``, ``"paths"`` or ``"hops"``.
         most: Nodes of the largest ring, edges of the longest path, or the largest distance.
-        progress: Called now and then with the number of graphs that are done, and of all.
+        console: Where to show progress.
         chords: Also rings with chords.
     """
-    options = {"chords": True} if chords else {}
+    every, options = range(len(graphs)), {"chords": True} if chords else {}
+    path = cache_home() / "lists" / f"{kind}{most}{'-chords' * chords}-{VERSION}-{graphs.structure_digest()}.npz"
+    arrays = read(path)
+    if arrays is None:
+        doing = f"Finding {kind} in graphs"
+        numbers = every if console is None else tracked(every, doing, len(graphs), console=console)
+        keep(arrays := _search(graphs, kind, most, numbers, **options), path)
+    return _as_lists(arrays)
 
-    def search() -> dict[str, np.ndarray]:
-        first, found = starts(graphs.edges).tolist(), []
-        for number, nodes in enumerate(graphs.nodes.tolist()):
-            edges = graphs.edge_index[:, first[number] : first[number + 1]].long()
-            try:
-                found.append(FINDERS[kind](edges, nodes, most, **options))
-            except ValueError as error:
-                raise ValueError(f"graph {number} (counted from 0): {error}") from None
-            if number % 100 == 0:
-                progress(number, len(graphs))
-        progress(len(graphs), len(graphs))
-        arrays = {"counts": np.array([len(one[1]) for one in found], np.int64)}
-        for place, name in enumerate(("index", "size", "distance")):
-            if not found or len(found[0]) > place:
-                arrays[name] = (
-                    torch.cat([torch.zeros(0, dtype=torch.long), *(one[place] for one in found)]).int().numpy()
-                )
-        return arrays
 
-    arrays = cached_as(f"{kind} {most} {'chords ' * chords}{VERSION} {graphs.structure_digest()}", search)
+def search_lists(graphs: Graphs, kind: str, most: int, numbers: Iterable[int]) -> GraphLists:
+    """The same in the graphs with these numbers alone, without the cache."""
+    return _as_lists(_search(graphs, kind, most, numbers))
+
+
+def _search(graphs: Graphs, kind: str, most: int, numbers: Iterable[int], **options: bool) -> dict[str, np.ndarray]:
+    first, nodes, found = starts(graphs.edges).tolist(), graphs.nodes.tolist(), []
+    for number in numbers:
+        edges = graphs.edge_index[:, first[number] : first[number + 1]].long()
+        try:
+            found.append(FINDERS[kind](edges, nodes[number], most, **options))
+        except TooMany as error:
+            raise TooMany(f"graph {number} (counted from 0): {error.found}", error.advice) from None
+    arrays = {"counts": np.array([len(one[1]) for one in found], np.int64)}
+    for place, name in enumerate(("index", "size", "distance")):
+        if not found or len(found[0]) > place:
+            arrays[name] = torch.cat([torch.zeros(0, dtype=torch.long), *(one[place] for one in found)]).int().numpy()
+    return arrays
+
+
+def _as_lists(arrays: dict[str, np.ndarray]) -> GraphLists:
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    return GraphLists(kind, tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))
+    return GraphLists(tensors["counts"], tensors["size"], tensors["index"], tensors.get("distance"))

@@ -8,10 +8,10 @@ from random import Random
 import networkx as nx
 import numpy as np
 import torch
+from rich.console import Console
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pggnn.console import counter
 from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.features.lists import find_lists
 from pggnn.data.features.motifs import four_cliques, triangles
@@ -119,7 +119,7 @@ def with_target(graphs: Graphs, task: str) -> Graphs:
 
 def count_cycles(graphs: Graphs, size: int, chordal: bool = False) -> Tensor:
     """``[N]`` simple cycles of this size at each node; or, of size 4, each as often as it has chords."""
-    lists = find_lists(graphs, "rings", size, counter(f"finding cycles of {size}"), chords=True)
+    lists = find_lists(graphs, "rings", size, Console(stderr=True), chords=True)
     graph = torch.arange(len(graphs)).repeat_interleave(lists.counts)
     chosen = lists.size == size
     edge_index, ptr = graphs.batched_edges()

@@ -16,7 +16,7 @@ from pggnn.ops.triton import linear as steps_kernels
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
-TILES = ((64, 64, 16), (8, 16, 32), (-1, 4, 32))
+TILES = ((256, 256, 8), (8, 32, 16), (-1, 4, 32))
 """Rows and channels of a tile, for nodes of a degree above the first number. Any tile is right for any node: they
 differ in speed."""
 ELEMENTS = 128

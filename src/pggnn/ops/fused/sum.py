@@ -13,6 +13,8 @@ COLUMNS = 256
 """Columns of a program at most."""
 ELEMENTS = 4096
 """Numbers that a program reads at a time."""
+LONG, MOST_PARTS = 64, 64
+"""Rows from which on a sum is divided among programs, on average, and how many of them at most."""
 
 
 class RowSum(torch.autograd.Function):
@@ -69,9 +71,13 @@ def add_up(values: Tensor, out: Tensor, rows: Tensor, begins: Tensor, root: int 
     those that come after all that are read, are added too."""
     if out.numel() == 0:
         return
-    width = out.size(1)
+    count, width = out.shape
     columns = min(COLUMNS, triton.next_power_of_2(width))
-    sum_rows[out.size(0), -(-width // columns)](
-        values, out, rows, begins, rows.numel(), out.size(0) if root is None else root, own, width,
-        COLUMNS=columns, READERS=min(64, ELEMENTS // columns), num_warps=4,
+    parts = min(MOST_PARTS, triton.next_power_of_2(max(1, rows.numel() // count // LONG)))
+    sums = out if parts == 1 else out.new_empty(parts, count, width, dtype=torch.float)
+    sum_rows[count, -(-width // columns), parts](
+        values, sums, rows, begins, rows.numel(), count if root is None else root, own, width,
+        COLUMNS=columns, READERS=min(64, ELEMENTS // columns), PARTS=parts, num_warps=4,
     )  # fmt: skip
+    if parts > 1:
+        out.copy_(sums.sum(0))

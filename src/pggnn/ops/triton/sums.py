@@ -133,22 +133,30 @@ def gate_gradient(
 
 
 @triton.jit(do_not_specialize=["read", "root", "own"])
-def sum_rows(values, out, rows, begins, read, root, own, width, COLUMNS: tl.constexpr, READERS: tl.constexpr):
-    """Sums ``rows`` of ``values``, some columns of those that begin at ``begins``; see :func:`pggnn.ops.fused.sum`."""
-    number = tl.program_id(0)
+def sum_rows(
+    values, out, rows, begins, read, root, own, width,
+    COLUMNS: tl.constexpr, READERS: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """Sums ``rows`` of ``values``, some columns of those that begin at ``begins``, or one of ``PARTS`` of them; see
+    :func:`pggnn.ops.fused.sum`. ``out`` is ``[PARTS, rows, width]``."""
+    number, part = tl.program_id(0), tl.program_id(2)
     begin, end = tl.load(begins + number), tl.load(begins + number + 1)
+    share = tl.cdiv(end - begin, PARTS)
+    begin += part * share
+    end = tl.minimum(begin + share, end)
     col = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     exists = col < width
     centre = number - root
     total = tl.zeros([COLUMNS], tl.float32)
-    if (centre >= 0) & (centre < own):
+    if (part == 0) & (centre >= 0) & (centre < own):
         total += tl.load(values + (read + centre).to(tl.int64) * width + col, mask=exists, other=0).to(tl.float32)
     for first in range(begin, end, READERS):
         place = first + tl.arange(0, READERS)
         row = tl.load(rows + place, mask=place < end, other=0)
         mask = (place < end)[:, None] & exists[None, :]
         total += tl.sum(tl.load(values + row[:, None] * width + col[None, :], mask=mask, other=0).to(tl.float32), 0)
-    tl.store(out + number.to(tl.int64) * width + col, total.to(out.dtype.element_ty), mask=exists)
+    at = (part * tl.num_programs(0) + number).to(tl.int64) * width + col
+    tl.store(out + at, total.to(out.dtype.element_ty), mask=exists)
 
 
 @triton.jit

@@ -5,18 +5,20 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 import torch
+from rich.console import Console
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from pggnn.baselines.options import MODELS
-from pggnn.console import counter
-from pggnn.data.features.lists import FINDERS, GraphLists, find_lists
+from pggnn.data.features.lists import GraphLists, find_lists
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
+from pggnn.lists import LISTS
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.init import accumulate_init, torch_init
 from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
+from pggnn.search import TooMany
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine.memory import available
 
@@ -152,16 +154,21 @@ class Scorer(torch.nn.Module):
         return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
 
 
-def lists_for(config: Config, graphs: Graphs) -> list[GraphLists]:
-    """What the network reads beside the edges."""
-    kinds = [kind for kind in config.model.reads if kind in FINDERS] if config.model.name == "pggnn" else []
-    return [
-        find_lists(
-            graphs,
-            kind,
-            getattr(config.data, kind),
-            counter(f"finding {kind}"),
-            chords=kind == "rings" and config.data.chords,
-        )
-        for kind in kinds
-    ]
+LESS = {"rings": 6, "paths": 2, "hops": 1}
+"""What to search for where a graph has too many lists."""
+
+
+def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> dict[str, GraphLists]:
+    """What the network reads beside the edges, by name, from the cache or found, with progress on the console."""
+    found: dict[str, GraphLists] = {}
+    for kind in config.model.reads if config.model.name == "pggnn" else ():
+        if kind not in LISTS:
+            continue
+        search = LISTS[kind].search
+        most, less = getattr(config.data, search), LESS[search]
+        try:
+            found[kind] = find_lists(graphs, search, most, console, config.data.chords and search == "rings")
+        except TooMany as error:
+            how = f"--data.{search} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
+            raise ValueError(f"{error.found}; {how}") from None
+    return found

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+from rich.console import Console
 from torch import Tensor
 
 from pggnn.data import loading
@@ -47,7 +48,7 @@ class Trained:
 
     def collater(self, graphs: Graphs) -> Collater:
         """Graphs for evaluation, on the networks' device if they fit there."""
-        return Collater(graphs, fitting(graphs, device()), lists_for(self.config, graphs))
+        return Collater(graphs, fitting(graphs, device()), lists_for(self.config, graphs, Console(stderr=True)))
 
     @property
     def task(self) -> Task:
@@ -93,7 +94,7 @@ class Trained:
         options: dict[str, Any] = dict(self.config.data.options)
         if loading.is_own(path):
             options = {"schema": self.schema}
-        dataset = loading.load(path, self.config.data.root, self.config.data.walks, **options)
+        dataset = loading.load(path, self.config.data.root, **self.config.data.added, **options)
         for what in ("in_channels", "edge_dim", "level", "flow", "node_labels", "edge_labels"):
             ours, theirs = getattr(self.schema, what), getattr(dataset.schema, what)
             if ours != theirs and not (what == "level" and theirs is None):

@@ -11,12 +11,14 @@ import torch
 from lightning.fabric import Fabric
 from rich.console import Console
 
+from pggnn.baselines.options import MODELS
 from pggnn.console import is_gpu_full, tell
 from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
+from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs
 from pggnn.nn.labels import adjacency_rows
-from pggnn.train.config import Config
+from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine import checkpoint, log
 from pggnn.train.engine.distributed import is_main, processes
 from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
@@ -55,18 +57,19 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     task = Task(graphs.schema, config.optim.loss)
     main = is_main()
     check(config, graphs)
+    lists = lists_for(config, graphs, console) if main else None  # the other processes find them in the cache
     with claimed(config.folder, main):
         if main:
             prepare(config, graphs, resume)
         pending, jobs = missing(config), side_by_side(config) if processes()[0] == 1 else 1
         with Bars(console if main else Console(quiet=True), task.metric) as bars:
             if main and pending:
-                announce(config, graphs, pending, jobs, bars)
+                announce(config, graphs, lists or {}, pending, jobs, bars)
             if jobs > 1:
                 train_side_by_side([(config, trial) for trial in pending], jobs, resume, bars)
             elif pending:
                 fabric = make_fabric(config)
-                collater = make_collater(config, graphs, fabric)
+                collater = make_collater(config, graphs, fabric, lists)
                 for trial in pending:
                     bar = bars.add(trial.name, config.optim.epochs)
                     train_trial(config, trial, collater, fabric, resume, bar)
@@ -74,10 +77,14 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
         return Run.read(config.folder).conclude(main)
 
 
-def announce(config: Config, graphs: Graphs, pending: list[Trial], jobs: int, bars: Bars) -> None:
+def announce(
+    config: Config, graphs: Graphs, lists: dict[str, GraphLists], pending: list[Trial], jobs: int, bars: Bars
+) -> None:
     """Says what a batch costs, and has the bars say how long the trainings will take, where a model reads sequences."""
-    split = protocol.split(config, graphs, pending[0])
-    if lines := describe_work(config, graphs, split):
+    split, model = protocol.split(config, graphs, pending[0]), config.model
+    if model.name != "pggnn" and model.reads != ModelConfig().reads:
+        tell(bars.console, f"{MODELS[model.name].label} has no option model.reads, got {model.reads}: it is ignored.")
+    if lines := describe_work(config, graphs, split, lists):
         tell(bars.console, "\n".join(lines))
         bars.forecast = forecast(config, split, len(pending), jobs)
 
@@ -143,7 +150,7 @@ def load_graphs(config: Config) -> Graphs:
     """The graphs of a run."""
     data = config.data
     try:
-        dataset = loading.load(data.name, data.root, data.walks, **data.options)
+        dataset = loading.load(data.name, data.root, **data.added, **data.options)
     except TypeError as error:
         wrong = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if wrong is None:
@@ -183,10 +190,13 @@ def make_fabric(config: Config) -> Fabric:
     return fabric
 
 
-def make_collater(config: Config, graphs: Graphs, fabric: Fabric) -> Collater:
-    """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU."""
+def make_collater(
+    config: Config, graphs: Graphs, fabric: Fabric, lists: dict[str, GraphLists] | None = None
+) -> Collater:
+    """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU;
+    with their lists, which are found here unless they are given."""
     device = "cpu" if config.data.workers else fitting(graphs, fabric.device)
-    return Collater(graphs, device, lists_for(config, graphs))
+    return Collater(graphs, device, lists_for(config, graphs) if lists is None else lists)
 
 
 def train_side_by_side(

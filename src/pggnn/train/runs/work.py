@@ -1,11 +1,15 @@
 """What is said before the first epoch: the work of a batch of PG-GNN, and what would be less."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from torch import Tensor
 
-from pggnn.data.cost import Aggregation, Work, measure_work
+from pggnn.data.cost import Aggregation, Work, count_list_steps, measure_work
+from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs
+from pggnn.nn.blocks import Reads
 from pggnn.nn.conv import SequenceConv
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine.loop import Split
@@ -18,15 +22,25 @@ ANSWER = 1 / 3
 """Time of an answer, as a part of that of a training step: a pass forward without the one back."""
 
 
-def describe_work(config: Config, graphs: Graphs, split: Split) -> list[str]:
+def describe_work(
+    config: Config, graphs: Graphs, split: Split, lists: Mapping[str, GraphLists] | None = None
+) -> list[str]:
     """Lines on the steps of a batch, the mean over the training graphs; none for models that read no sequences."""
     conv = outline(replace(config.model, layers=1), graphs.schema).convs[0]
-    if not isinstance(conv, SequenceConv):
-        return []
-    aggregation = Aggregation(conv.reading, conv.cell, conv.structure, conv.max_degree)
-    work = measure_work(graphs, aggregation, split.train)
+    layers: dict[str, Any] = dict(conv.layers) if isinstance(conv, Reads) else {"star": conv}
     size = min(config.optim.batch_size, len(split.train))
+    beside = [
+        f"{_of_batch(count_list_steps(kind, one, _aggregation(layers[kind]))[split.train], size)} RNN steps a layer "
+        f"({kind})"
+        for kind, one in (lists or {}).items()
+    ]
+    star = layers.get("star")
+    if not isinstance(star, SequenceConv):
+        return [f"A batch of {size} graphs takes {', '.join(beside)}."] if beside else []
+    aggregation = _aggregation(star)
+    work = measure_work(graphs, aggregation, split.train)
     lines = [f"A batch of {size} graphs takes {_compare(config.model, aggregation, work, size)}."]
+    lines += [f"Beside the star it takes {', '.join(beside)}."] if beside else []
     if work.ratio > COSTLY and work.cheaper:
         ways = [f"{_of_batch(steps, size)} with --model.{name} {to}" for (name, to), steps in work.cheaper.items()]
         lines.append(f"Fewer steps: {', '.join(ways)}.")
@@ -39,6 +53,10 @@ def forecast(config: Config, split: Split, trainings: int, jobs: int) -> Forecas
     drawn = optim.sampling == "draws" and optim.steps is not None
     trained = optim.batch_size * (optim.steps or 0) if drawn else len(split.train)
     return Forecast(optim.epochs, trainings, min(jobs, trainings), ANSWER * evaluated / trained)
+
+
+def _aggregation(conv: SequenceConv) -> Aggregation:
+    return Aggregation(conv.reading, conv.cell, conv.structure, conv.max_degree)
 
 
 def _compare(model: ModelConfig, aggregation: Aggregation, work: Work, size: int) -> str:

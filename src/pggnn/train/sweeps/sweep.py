@@ -17,6 +17,7 @@ from pggnn.data.graphs import Graphs
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config, difference
 from pggnn.train.engine import log
+from pggnn.train.engine.models import lists_for
 from pggnn.train.options import load
 from pggnn.train.runs.folder import CIRCUMSTANCES, claimed, discard_unbegun, is_done, is_run, missing, prepare
 from pggnn.train.runs.progress import Bars
@@ -85,10 +86,11 @@ def train_missing(name: str, configs: dict[RunKey, Config], sweep: Sweep, tested
     for (row, column), config in configs.items():  # all are checked before the first folder is made
         if is_done(config):
             continue
-        data = json.dumps([config.data.name, config.data.options, config.data.walks])
+        data = json.dumps([config.data.name, config.data.options, config.data.added])
         try:
             graphs = known[data] = known.get(data) or load_graphs(config)
             check(config, graphs)
+            lists_for(config, graphs, console)  # its processes find them in the cache
         except ValueError as error:
             raise ValueError(f"{row} on {column}: {error}") from None
         undone.append((config, graphs))

@@ -5,8 +5,15 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+from rich.console import Console
+
+from pggnn.console import tell
+from pggnn.data.cost import RINGS_COST, Aggregation, count_list_steps, measure_work
+from pggnn.data.features.lists import find_lists
 from pggnn.data.features.walks import MOST_NODES
+from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
+from pggnn.search import TooMany
 from pggnn.train.config import Config
 from pggnn.train.options import parse
 from pggnn.train.runs import protocol
@@ -16,6 +23,8 @@ from pggnn.train.sweeps.keys import Arguments
 from pggnn.train.sweeps.sweep import Sweep
 
 GIVEN, CONTROL = "as given", "GIN"
+RINGS = ("rings", "sum and rings")
+"""Candidates for graphs that have rings."""
 BEST = "best.yaml"
 
 
@@ -43,6 +52,8 @@ def tune(options: Arguments, out: Path | None, sweep: Sweep) -> tuple[list[Candi
     tried = changes(config, graphs.schema)
     if int(graphs.nodes.max()) > MOST_NODES:
         tried.pop("walks", None)
+    if not tried.keys().isdisjoint(RINGS) and not _has_rings(config, graphs, sweep.console):
+        tried = {name: options for name, options in tried.items() if name not in RINGS}
     search = Search(options, tried)
     ranked = rank("tune", {data: search}, out, sweep)
     found = {one.name: one.loss for one in ranked}
@@ -60,6 +71,16 @@ def tune(options: Arguments, out: Path | None, sweep: Sweep) -> tuple[list[Candi
         command = shlex.join(["pggnn", "tune", *options])
         write_config(ranked[0], search, len(ranked), command, out / BEST)
     return ranked, out
+
+
+def _has_rings(config: Config, graphs: Graphs, console: Console) -> bool:
+    """Whether graphs have rings, and few enough to read them all."""
+    try:
+        steps = count_list_steps("rings", find_lists(graphs, "rings", config.data.rings, console)).sum()
+    except TooMany as error:
+        tell(console, f"Reading rings is not tried: {error.found}.")
+        return False
+    return 0 < int(steps) <= RINGS_COST * int(measure_work(graphs, Aggregation()).steps.sum())
 
 
 def _clash(tried: dict[str, Arguments], one: str, other: str) -> bool:
@@ -81,6 +102,10 @@ def changes(config: Config, schema: Schema) -> dict[str, Arguments]:
         if (renumbered, model.numberings > 1) != (model.numbering, True)
         else None,
         "structure": ("--model.structure", "1") if arranged and model.structure == 0 else None,
+        "rings": ("--model.reads", *model.reads, "rings") if "rings" not in model.reads else None,
+        "sum and rings": ("--model.reads", "sum", "rings")
+        if arranged and set(model.reads) != {"sum", "rings"}
+        else None,
         "edge features": ("--model.edge_features", "true") if schema.edge_dim and not model.edge_features else None,
         "whole group" if single else "single ordering": orderings if arranged else None,
         "mean over orderings": ("--model.reduce", "mean") if summed else None,

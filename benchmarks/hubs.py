@@ -24,7 +24,7 @@ class Threads(InMemoryDataset):
         )
 
 
-def linear_epochs() -> Figures:
+def hubs() -> Figures:
     """COLLAB, MNIST and graphs with hubs, each with the depth, width and batches of its config; in float32."""
     for name in ("COLLAB", "MNIST"):
         if is_there(name):

@@ -22,7 +22,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from pggnn.data.sets.classic import adjacency_matrix
-from pggnn.lab.colours import Step, Verdict, combine, node_labels, refine, scramble
+from pggnn.lab.refinement.colours import Step, Verdict, combine, node_labels, refine, scramble
 
 Rung = Callable[[np.ndarray], Step]
 
@@ -84,7 +84,7 @@ def see_rows(adjacency: np.ndarray) -> Step:
 def see_cycles(adjacency: np.ndarray, most: int, chords: bool) -> Step:
     """The multisets of the neighbours and of the cycles of up to ``most`` nodes: colours in cyclic order from the node,
     both ways; with ``chords`` all simple cycles with their chords, else those that have none."""
-    from pggnn.lab.numba_cycles import read_cycles
+    from pggnn.lab.refinement.numba_cycles import read_cycles
 
     near = adjacency.nonzero()
     first = np.searchsorted(near[0], np.arange(len(adjacency) + 1))

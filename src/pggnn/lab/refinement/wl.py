@@ -11,7 +11,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from pggnn.data.sets.classic import adjacency_matrix
-from pggnn.lab.colours import Step, Verdict, combine, node_labels, refine, scramble
+from pggnn.lab.refinement.colours import Step, Verdict, combine, node_labels, refine, scramble
 
 MOST_TUPLES, MOST_STEPS = 2**23, 2**28
 """Tuples of one graph that k-WL colours at most, and tuples that k-FWL looks at: 203 and 128 nodes for k = 3."""

@@ -1,0 +1,1 @@
+"""Colour refinement: what tests and layers of some kind can tell apart at most."""
