@@ -122,10 +122,7 @@ def checked(value: Any, kind: Any, place: str) -> Any:
 
 def _checked_fields(value: dict[str, Any], kind: Any, place: str) -> Any:
     hints, exact = get_type_hints(kind), dataclasses.is_dataclass(kind)
-    defaults = (
-        {one.name for one in dataclasses.fields(kind) if one.default is not dataclasses.MISSING} if exact else set()
-    )
-    missing = hints.keys() - value.keys() - (defaults if exact else kind.__optional_keys__)
+    missing = hints.keys() - value.keys() - (_with_defaults(kind) if exact else kind.__optional_keys__)
     unknown = [key for key in value if key not in hints] if exact else []
     for said, keys in (("there is no", missing), ("it has an unknown", unknown)):
         if keys:
@@ -137,6 +134,12 @@ def _checked_fields(value: dict[str, Any], kind: Any, place: str) -> Any:
         return kind(**known)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
+
+
+def _with_defaults(kind: Any) -> set[str]:
+    """The fields of a dataclass that need not be given."""
+    made = dataclasses.MISSING
+    return {one.name for one in dataclasses.fields(kind) if one.default is not made or one.default_factory is not made}
 
 
 def _fits(value: Any, kind: Any) -> bool:

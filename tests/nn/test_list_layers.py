@@ -44,11 +44,15 @@ def outcome(conv, data, kind, backend):
     return [out, *torch.autograd.grad(out.sin().sum(), [x, *conv.parameters()])]
 
 
-@pytest.mark.parametrize(("kind", "edges"), [*((kind, False) for kind in LAYERS), ("rings", True), ("paths", True)])
-@pytest.mark.parametrize(
-    ("cell", "backend"),
-    [*((cell, "packed") for cell in CELLS), ("lstm", "triton"), ("gru", "triton"), ("linear", "triton")],
-)
+ALL = [*((kind, False) for kind in LAYERS), ("rings", True), ("paths", True)]
+CASES = [
+    *((*case, cell, "packed") for case in ALL for cell in CELLS),
+    *((*case, cell, "triton") for case in (("rings", True), ("hops", False)) for cell in ("lstm", "linear")),
+    *((*case, "gru", "triton") for case in ALL),
+]
+
+
+@pytest.mark.parametrize(("kind", "edges", "cell", "backend"), CASES)
 def test_equals_the_definition(kind, edges, cell, backend):
     if backend == "triton":
         pytest.importorskip("triton")
