@@ -19,8 +19,8 @@ COUNTS = {
     "neighbours": 0, "pairs": 9, "triples": 22, "ego net": 26, "rows": 29,
     "rings to 4": 21, "rings to 5": 26, "rings to 6": 27, "cycles to 4": 24, "cycles to 5": 28,
 }  # fmt: skip
-"""Of every tenth pair of BREC. All 400 give 0, 106, 209, 246 and 298; 210, 242, 259, 264 (to 8) and 270 (to 10); 243,
-276 and 293 (to 6), as ``pggnn lab ladder`` prints in some minutes."""
+"""Of every tenth pair of BREC. All 400 give 0, 106, 209, 246 and 298; 210, 242, 259 and 264 (to 8); 243, 276 and
+293 (to 6), as ``pggnn lab ladder`` prints in many minutes."""
 ORDERED = (("neighbours", "pairs", "triples", "ego net", "rows"), ("neighbours", *(f"rings to {n}" for n in (4, 5, 6))))
 ORDERED += (("neighbours", "cycles to 4", "cycles to 5"),)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Apart = Callable[["Data", "Data"], bool]
-EXAMPLES = """  pggnn lab ladder                    # all 400 pairs of BREC, about ten minutes
+EXAMPLES = """  pggnn lab ladder                    # all 400 pairs of BREC, many minutes
   pggnn lab ladder --quick --rungs triples 'rings to 6' 'cycles to 5'
   pggnn lab ladder rook shrikhande
   pggnn lab ladder srg:28,12,6,4      # T(8) and the Chang graphs, all pairs

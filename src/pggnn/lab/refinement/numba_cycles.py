@@ -1,6 +1,6 @@
 """The cycles through each node as hashed sequences of colours, added up as they are found: none of them is kept.
 
-A strongly regular graph of 63 nodes has sixty million cycles of six, so this is compiled by Numba.
+BREC has strongly regular graphs with 48 million cycles of six, so this is compiled by Numba.
 """
 
 import numba
