@@ -220,7 +220,7 @@ def test_a_run_goes_on_where_it_stopped(root, tmp_path, capsys):
     [
         ("pairs.jsonl", b'{"pair": 0}\n', "pairs.jsonl, line 1: there is no "),
         ("pairs.jsonl", b"\xff\n", "pairs.jsonl, line 1 is not valid JSON"),
-        ("protocol.json", b"{}", "protocol.json: there is no 'model'"),
+        ("protocol.json", b"{}", "protocol.json is of another run"),
         ("protocol.json", b"[]", "protocol.json: expected an object"),
     ],
 )
