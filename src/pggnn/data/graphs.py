@@ -56,6 +56,14 @@ class Graphs:
             for name, value in getattr(self, level).items():
                 yield level, name, value
 
+    def targets(self, index: Tensor) -> Tensor:
+        """``y`` of these graphs, or of their nodes."""
+        if self.schema.level == "graph":
+            return self.graph["y"][index]
+        chosen = torch.zeros(len(self), dtype=torch.bool, device=self.nodes.device)
+        chosen[index] = True
+        return self.node["y"][chosen.repeat_interleave(self.nodes)]
+
     def _tensors(self) -> dict[str, Tensor]:
         """All tensors by flat names: ``nodes``, ``node.x``, ``split.train`` …"""
         tensors = {"nodes": self.nodes, "edges": self.edges, "edge_index": self.edge_index}

@@ -28,7 +28,7 @@ from pggnn.train.engine.distributed import share_norms
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.log import Log, Record
 from pggnn.train.engine.memory import peak_memory
-from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients
+from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, guess_first
 from pggnn.train.engine.schedule import Schedule
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 
@@ -151,6 +151,11 @@ class Training:
         """Trains to the end; returns what came out."""
         state, main = self.state, self.fabric.is_global_zero
         log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
+        guess = self.task.guess(self._targets_of(self.split.train))
+        if state["epoch"] == 0 and self.config.model.init == "guess":
+            self.batches.epoch = 1
+            some = self.collater.collate(self.batches.chosen()[0]).to(self.fabric.device)
+            guess_first(Scorer(self.network, self.config.model.edge_features), guess, some)
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
             begin = time.perf_counter()
             state["epoch"] += 1
@@ -170,7 +175,14 @@ class Training:
             log.close()
         ended = "learning rate" if self.schedule.ended else "epochs"
         figures = {"metric": self.task.metric, "ended": ended, "parameters": self.parameters}
-        return {**figures, "memory": peak_memory(), **state}
+        parts = {part: getattr(self.split, part) for part in ("val", "test")}
+        baseline = {part: self.task.baseline(guess, self._targets_of(index))[self.task.metric]
+                    for part, index in parts.items() if index is not None}  # fmt: skip
+        return {**figures, "baseline": baseline, "memory": peak_memory(), **state}
+
+    def _targets_of(self, index: Tensor) -> Tensor:
+        """The targets of the given graphs, or of their nodes."""
+        return self.task.targets(self.collater.graphs.targets(index.to(self.collater.device)))
 
     def train_epoch(self, callback: Callback) -> float:
         """One epoch; returns the mean loss."""

@@ -147,6 +147,9 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
             index = dataset.splits[split] if split else torch.arange(len(graphs))
         outputs, targets = trained.answers(collater, index, [trial])
         figures: dict[str, Any] = task.measure(outputs, targets)
+        if data is None:
+            guess = task.guess(task.targets(graphs.targets(found.train)))
+            figures["baseline"] = task.baseline(guess, targets)[task.metric]
         numbers = torch.arange(len(index))
         if trained.schema.level == "node":
             numbers = numbers.repeat_interleave(collater.counts[0].cpu()[index])
