@@ -51,6 +51,11 @@ def tell(console: "Console", text: str) -> None:
     console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
 
 
+def is_live(console: "Console") -> bool:
+    """Whether it shows bars: a terminal or a notebook."""
+    return console.is_terminal or console.is_jupyter
+
+
 LINES = 10.0
 """Seconds between lines of progress where there is no terminal."""
 
