@@ -51,7 +51,9 @@ def test_what_is_fitted_answers_as_the_command_does(here, rings, capfd):
 def test_training_stops_early(here, rings):
     run = pggnn.fit(rings, **QUICK | {"epochs": 500}, patience=0, out="early", optim={"lr": 1e-5})
     result = json.loads((here / "early/seed0/result.json").read_text())
-    assert result["ended"] == "learning rate" and result["epoch"] < 10 and run.config.optim.min_lr == pytest.approx(1e-6)
+    assert (
+        result["ended"] == "learning rate" and result["epoch"] < 10 and run.config.optim.min_lr == pytest.approx(1e-6)
+    )
 
 
 def test_labels_are_looked_up_and_added_features_computed(here):

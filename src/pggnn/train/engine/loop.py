@@ -150,7 +150,8 @@ class Training:
     def run(self, callback: Callback) -> dict[str, Any]:
         """Trains to the end; returns what came out."""
         state, main = self.state, self.fabric.is_global_zero
-        log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
+        run = self.config.run
+        log = Log(self.folder, state["epoch"], run.tensorboard, run.logger) if main else None
         guess = self.task.guess(self._targets_of(self.split.train))
         if state["epoch"] == 0 and self.config.model.init == "guess":
             self.batches.epoch = 1
