@@ -41,7 +41,7 @@ class OGBMolecules(GraphDataset):
 
 
 def read_molecules(path: Path) -> Graphs:
-    """Reads sizes ``n``, ``m``, bonds ``src``, ``dst`` (each once), features ``x``, ``bond``, targets ``y`` and splits."""
+    """Reads sizes ``n``, ``m``, bonds ``src``, ``dst`` (each once), features ``x``, ``bond``, targets ``y``, splits."""
     arrays = read_npz(path)
     splits = ("train", "val", "test")
     targets = "i1" if arrays["y"].ndim == 1 else "i2"
