@@ -7,6 +7,8 @@ from functools import cached_property
 from pggnn.files import parse_json
 
 Name = str | int
+UNKNOWN = -1
+"""The class of a graph or node whose class is not known; other targets that are not known are NaN."""
 CHOICES = {
     "level": (None, "graph", "node"),
     "task": (None, "classification", "regression", "multilabel"),

@@ -50,7 +50,7 @@ class Diverged(ValueError):
 class Callback:
     """Methods that a training calls as it goes; these do nothing."""
 
-    def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
+    def step(self, step: int, steps: int, summed: Tensor, targets: float) -> None:
         """After each batch: the sum of the epoch's losses so far, still on its device, and the number of targets."""
 
     def epoch(self, record: Record) -> None:
@@ -101,6 +101,7 @@ class Training:
         self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
         self._shard = fabric.global_rank, fabric.world_size
         self.batches = Batches(collater, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
+        self._known = collater.graphs.known_targets()
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
 
@@ -181,7 +182,7 @@ class Training:
         self.scorer.train()
         if self._replay is not None:
             return self._checked(self._replay.epoch(self.batches.chosen(), totals, self.schedule.lr, callback.step))
-        summed, seen = torch.zeros((), device=fabric.device), 0
+        summed, seen = torch.zeros((), device=fabric.device), 0.0
         for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
             summed += self.step(batch, total)
             seen += total
@@ -189,7 +190,7 @@ class Training:
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
         return self._checked(float(everywhere) / seen)
 
-    def step(self, batch: Data, total: int | Tensor) -> Tensor:
+    def step(self, batch: Data, total: float | Tensor) -> Tensor:
         """Forward, backward and an update for a batch with ``total`` targets; returns the sum of their losses. It can
         be recorded: it asks the device nothing."""
         loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y), getattr(batch, "counts", None))
@@ -287,7 +288,6 @@ class Training:
             return batches
         return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
 
-    def _targets(self, numbers: Tensor) -> int:
-        if self.collater.graphs.schema.level == "node":
-            return max(1, int(self.collater.counts[0].index_select(0, numbers).sum()))
-        return len(numbers)
+    def _targets(self, numbers: Tensor) -> float:
+        """Known targets of the given graphs; a row with gaps counts in part."""
+        return max(1, int(self._known.index_select(0, numbers).sum())) / self.task.columns

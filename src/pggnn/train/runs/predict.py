@@ -145,6 +145,9 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
             index = dataset.splits[split] if split else torch.arange(len(graphs))
+            index = index[graphs.known_targets()[index] > 0]
+            if not len(index):
+                raise ValueError(f"{name}: no target is known, so there is nothing to evaluate against")
         outputs, targets = trained.answers(collater, index, [trial])
         figures: dict[str, Any] = task.measure(outputs, targets)
         numbers = torch.arange(len(index))
