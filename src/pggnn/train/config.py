@@ -43,6 +43,9 @@ class DataConfig:
     Networks read those of edges with model.edge_features."""
     cycles: Literal[0, 3, 4, 5, 6] = 0
     """The same for cycles, whether or not further edges join their nodes; triangles have one column, not two."""
+    neighbours: tuple[int, ...] = ()
+    """For targets of nodes: trains on neighbourhoods with this many sampled neighbours of each node, such as [10,5] at
+    distance 1 and 2, or [10] at each. By default on the whole graph."""
     workers: int = whole(0, 0, 1000)
     """Processes that assemble batches ahead, on the CPU; 0 assembles them in place, on the GPU where there is one."""
 
@@ -119,7 +122,7 @@ class OptimConfig:
     """How the weights are found: Adam, and when it slows down and stops."""
 
     batch_size: int = whole(32, 1)
-    """Graphs in a batch."""
+    """Graphs in a batch; with data.neighbours, nodes."""
     sampling: Literal["shuffle", "draws"] = "shuffle"
     """Each graph once in an epoch; or each batch drawn from all graphs, as the paper's authors do."""
     steps: int | None = whole(None, 1, 10**6)
@@ -165,6 +168,9 @@ class ProtocolConfig:
     """Train only these folds, counted from 0, such as [0,1]; by default all."""
     seeds: tuple[int, ...] = (0,)
     """One training for each seed; figures are mean ± standard deviation over them."""
+    inductive: bool = False
+    """Whether training sees the training nodes alone, and the edges between them, where the nodes of a graph are split.
+    Validation and test see all."""
     report: Literal["best", "last"] = "best"
     """Test at the epoch with the best validation, or after the last."""
 
@@ -221,6 +227,20 @@ class Config:
         only, folds = self.protocol.only, self.protocol.folds
         if len(set(only)) < len(only) or not set(only) <= set(range(folds)):
             raise ValueError(f"protocol.only must be different folds from 0 to {folds - 1}, got {list(only)}")
+
+        if min(self.data.neighbours, default=1) < 1:
+            raise ValueError(f"data.neighbours must be 1 or more, got {list(self.data.neighbours)}")
+        if (given := len(self.data.neighbours)) not in (0, 1, layers := self.model.layers):
+            raise ValueError(
+                f"data.neighbours must be one number, or one for each of the {layers} aggregations of model.layers, "
+                f"got {given}"
+            )
+
+    @property
+    def fan(self) -> tuple[int, ...]:
+        """How many neighbours are sampled at each distance; nothing where all are read."""
+        given = self.data.neighbours
+        return given * self.model.layers if len(given) == 1 else given
 
     @property
     def folder(self) -> Path:

@@ -14,13 +14,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pggnn.data.dataset import GraphDataset
-from pggnn.data.formats.validation import SPLITS
-from pggnn.data.graphs import Graphs, is_known, starts
+from pggnn.data.formats.validation import MASKS
+from pggnn.data.graphs import SPLITS, Graphs, is_known, starts
 from pggnn.data.schema import UNKNOWN, Name, Schema
 from pggnn.files import replacing
 
 ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False)
-KEPT = {"edge_index", "num_nodes", "_num_nodes", "x", "edge_attr", "y"}
+KEPT = {"edge_index", "num_nodes", "_num_nodes", "x", "edge_attr", "y", *MASKS}
 """What is written of a graph, and PyG's list of the numbers of nodes."""
 Column = tuple[np.ndarray, tuple[Name, ...]]
 """Rows, and what their values are called, if they have names."""
@@ -115,7 +115,7 @@ def _gather(graphs: list[Data]) -> Graphs:
         for count in ("num_nodes", "num_edges")
     )
     found: dict[str, list[Tensor]] = {}
-    for name in ("x", "edge_attr", "y"):
+    for name in ("x", "edge_attr", "y", *MASKS):
         given = [_tensor(graph.get(name), f"graph {i} cannot be written: {name}") for i, graph in enumerate(graphs)]
         values = [value if value.dim() else value.reshape(1) for value in given if value is not None]
         if values and len(values) < len(graphs):
@@ -127,7 +127,7 @@ def _gather(graphs: list[Data]) -> Graphs:
                 raise ValueError(f"graph {i} cannot be written: {name} has the shape {shapes}; widths must be the same")
         if values:
             found[name] = values
-    node = {"x": torch.cat(found["x"])} if "x" in found else {}
+    node = {name: torch.cat(found[name]) for name in ("x", *MASKS) if name in found}
     edge = {"edge_attr": torch.cat(found["edge_attr"])} if "edge_attr" in found else {}
     graph_level: dict[str, Tensor] = {}
     if "y" in found:
@@ -165,6 +165,7 @@ def _entries(graphs: Graphs, schema: Schema | None) -> Iterator[dict[str, Any]]:
     for columns, key, level in ((of_nodes, "node_y", graphs.node), (of_graphs, "y", graphs.graph)):
         if "y" in level:
             columns[key] = _targets(level["y"], schema)
+    of_nodes |= {mask: (graphs.node[mask].bool().cpu().numpy(), ()) for mask in MASKS if mask in graphs.node}
     node, edge = starts(graphs.nodes).tolist(), starts(graphs.edges).tolist()
     for i, bounds in enumerate(zip(pairwise(node), pairwise(edge), strict=True)):
         entry: dict[str, Any] = {"num_nodes": node[i + 1] - node[i], "directed": True}

@@ -17,6 +17,7 @@ from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs
+from pggnn.lists import LISTS
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine import checkpoint, log
@@ -96,6 +97,11 @@ def check(config: Config, graphs: Graphs) -> None:
     if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     protocol.split(config, graphs, protocol.trials(config)[0])
+    reads = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
+    if reads and config.data.neighbours:
+        raise ValueError(
+            f"model.reads {' '.join(reads)} needs the whole graph: leave data.neighbours out, or {reads[0]}"
+        )
     build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
     if config.model.numbering in ("labels", "both"):
         some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
@@ -193,9 +199,9 @@ def make_fabric(config: Config) -> Fabric:
 def make_collater(
     config: Config, graphs: Graphs, fabric: Fabric, lists: dict[str, GraphLists] | None = None
 ) -> Collater:
-    """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU;
-    with their lists, which are found here unless they are given."""
-    device = "cpu" if config.data.workers else fitting(graphs, fabric.device)
+    """The graphs on the device, if they fit there and batches are not assembled by other processes or sampled, else on
+    the CPU; with their lists, which are found here unless they are given."""
+    device = "cpu" if config.data.workers or config.data.neighbours else fitting(graphs, fabric.device)
     return Collater(graphs, device, lists_for(config, graphs) if lists is None else lists)
 
 
