@@ -59,7 +59,7 @@ def test_blocks_with_all_neighbours_give_what_the_whole_graph_gives(example):
     with torch.no_grad():
         size = [data.num_nodes, 0, 0]
         whole = model(data.x, data.edge_index, size, [data.num_edges, 0])
-        sampler = example.PlanSampler(data.edge_index, 300, [largest] * 2)
+        sampler = example.PlanSampler(Plan.build(data.edge_index, 300), [largest] * 2)
         loader = NeighborLoader(data, [largest] * 2, torch.arange(40, 90), neighbor_sampler=sampler, batch_size=20)
         for batch in loader:
             scores = model(batch.x, batch.edge_index, batch.num_sampled_nodes, batch.num_sampled_edges)

@@ -14,9 +14,9 @@ from torch_geometric.utils import is_undirected
 from pggnn.data.cost import RINGS_COST, Aggregation, count_list_steps, measure_work
 from pggnn.data.features.lists import search_lists
 from pggnn.data.formats.validation import describe
-from pggnn.data.graphs import SPLITS, Graphs, is_known, starts
+from pggnn.data.graphs import Graphs, is_known, starts
 from pggnn.data.loading import read_own
-from pggnn.data.schema import Name
+from pggnn.data.schema import SPLITS, Name
 from pggnn.search import TooMany
 from pggnn.transforms import AddRings
 
@@ -71,8 +71,10 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
 
     parts, masks = (
         ", ".join(f"{name} {len(places):,}" for name, places in one.items())
-        for one in (graphs.splits, graphs.node_splits)
+        for one in ({} if graphs.has_folds else graphs.splits, graphs.node_splits)
     )
+    if graphs.has_folds:
+        parts = "with folds of their own: pggnn train --protocol.kind folds --protocol.folds given"
     ways = "counting both directions" if is_undirected(edge_index, num_nodes=len(degree)) else "directed"
     topics = {
         "graphs": f"{count:,}" + (f" ({parts})" if parts else "" if masks else ", no split given"),
@@ -96,7 +98,11 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
         hints.append(f"{len(schema.classes):,} classes: if they are quantities, write them as 3.0 rather than 3.")
     if schema.task == "classification" and len(schema.classes) == 1:
         hints.append("There is only one class, so there is nothing to learn.")
-    if graphs.splits and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits]):
+    if (
+        graphs.splits
+        and not graphs.has_folds
+        and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits])
+    ):
         hints.append(f'No graph has "split": {" or ".join(missing)}; pggnn train needs all three.')
     if masks and (missing := [f"{name}_mask" for name in SPLITS if not len(graphs.node_splits.get(name, ()))]):
         hints.append(f"No node is in {' or '.join(missing)}; pggnn train needs all three.")

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from pggnn.data.schema import UNKNOWN, Schema
+from pggnn.data.schema import FOLDS, SPLITS, UNKNOWN, Schema
 
 LEVELS = ("node", "edge", "graph")
-SPLITS = ("train", "val", "test")
 MOST = 2**31 - 1
 """The most nodes or edges of one graph."""
 MOST_ONE_HOT = 2**32
@@ -47,7 +46,8 @@ class Graphs:
     schema: Schema = field(default_factory=Schema)
     """What they have in common; :attr:`Schema.widths` are the attributes that are stored as ids."""
     splits: dict[str, Tensor] = field(default_factory=dict)
-    """Published splits, as indices of graphs."""
+    """Published splits, as indices of graphs: ``"train"``, ``"val"``, ``"test"``; or the test graphs of published
+    folds, ``"fold0"`` to ``"fold9"``."""
 
     def __len__(self) -> int:
         return self.nodes.size(0)
@@ -57,6 +57,11 @@ class Graphs:
         for level in LEVELS:
             for name, value in getattr(self, level).items():
                 yield level, name, value
+
+    @property
+    def has_folds(self) -> bool:
+        """Whether folds came with the graphs."""
+        return FOLDS[0] in self.splits
 
     @property
     def node_splits(self) -> dict[str, Tensor]:

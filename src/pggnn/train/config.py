@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pggnn.baselines.options import MODELS
+from pggnn.data.schema import FOLDS
 from pggnn.files import write_text
 from pggnn.ranges import FACTOR, LIMIT, NOT_NEGATIVE, PART, POSITIVE, check_ranges, real, whole
 
@@ -162,8 +163,9 @@ class ProtocolConfig:
     """The data set's own splits; a random one (80/10/10); the paper's cross-validation, which tests in every epoch and
     reports the best; or nested cross-validation, where part of the training graphs chooses the epoch. By default the
     data set's own splits where it has them, else a random one."""
-    folds: int = whole(10, 2, 10**4)
-    """Folds of a cross-validation."""
+    folds: int | Literal["given"] = whole(10, 2, 10**4)
+    """Folds of a cross-validation, stratified and shuffled with the seed; given: the ten that come with the data
+    (10fold_idx)."""
     only: tuple[int, ...] = ()
     """Train only these folds, counted from 0, such as [0,1]; by default all."""
     seeds: tuple[int, ...] = (0,)
@@ -173,6 +175,11 @@ class ProtocolConfig:
     Validation and test see all."""
     report: Literal["best", "last"] = "best"
     """Test at the epoch with the best validation, or after the last."""
+
+    @property
+    def number_of_folds(self) -> int:
+        """How many folds there are."""
+        return len(FOLDS) if self.folds == "given" else self.folds
 
 
 @dataclass(frozen=True)
@@ -224,7 +231,7 @@ class Config:
             raise ValueError(
                 f"optim.warmup must be less than optim.epochs, {self.optim.epochs}, got {self.optim.warmup}"
             )
-        only, folds = self.protocol.only, self.protocol.folds
+        only, folds = self.protocol.only, self.protocol.number_of_folds
         if len(set(only)) < len(only) or not set(only) <= set(range(folds)):
             raise ValueError(f"protocol.only must be different folds from 0 to {folds - 1}, got {list(only)}")
 

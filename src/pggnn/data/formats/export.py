@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import from_networkx, from_scipy_sparse_matrix, to_edge_index
 
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.formats.validation import MASKS
-from pggnn.data.graphs import SPLITS, Graphs, is_known, starts
-from pggnn.data.schema import UNKNOWN, Name, Schema
+from pggnn.data.graphs import Graphs, is_known, starts
+from pggnn.data.schema import SPLITS, UNKNOWN, Name, Schema
 from pggnn.files import replacing
 
 ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False)
@@ -28,7 +30,7 @@ Columns = dict[str, Column]
 
 
 def save_jsonl(
-    graphs: Iterable[Data], path: str | Path, splits: Mapping[str, Sequence[int] | Tensor] | None = None
+    graphs: Iterable[Any], path: str | Path, splits: Mapping[str, Sequence[int] | Tensor] | None = None
 ) -> Path:
     """Writes a data set whole or not at all; :func:`pggnn.data.formats.jsonl.load_jsonl` gives the same graphs.
 
@@ -39,13 +41,14 @@ def save_jsonl(
     the format: a warning names what is left out.
 
     Args:
-        graphs: A data set or list of ``Data``. Of a :class:`GraphDataset`, ids, splits and all names are kept.
+        graphs: A data set or list of ``Data``; also graphs of NetworkX and SciPy's sparse matrices. Of a
+            :class:`GraphDataset`, ids, splits and all names are kept.
         path: The file.
         splits: The graphs of ``"train"``, ``"val"`` and ``"test"``: numbers, each once, or a mask over all graphs.
     """
     own = graphs if isinstance(graphs, GraphDataset) and graphs.transform is None else None
     whole = own if own is not None and own._indices is None else None
-    listed: list[Any] = [whole._data] if whole is not None else list(graphs)
+    listed: list[Any] = [whole._data] if whole is not None else [*map(_as_data, graphs)]
     stored = Graphs.of(whole) if whole is not None else _gather(listed)
     if len(stored) == 0:
         raise ValueError("there are no graphs to write")
@@ -61,7 +64,7 @@ def save_jsonl(
     if isinstance(graphs, GraphDataset) and graphs.schema.flow == "target_to_source":
         stored = replace(stored, edge_index=stored.edge_index.flip(0))
     if splits is None and own is not None:
-        split_of = _split_of(own.splits, own.len())
+        split_of = _split_of({name: own.splits[name] for name in SPLITS if name in own.splits}, own.len())
     else:
         split_of = _split_of(splits or {}, len(stored))
     if left := sorted({key for graph in listed for key in graph.to_dict()} - KEPT):
@@ -103,6 +106,24 @@ def _split_of(splits: Mapping[str, Sequence[int] | Tensor], count: int) -> dict[
                 raise ValueError(f"graph {i} is in the splits twice, {found[i]!r} and {name!r}; it may be in one, once")
             found[i] = name
     return found
+
+
+def _as_data(graph: Any) -> Any:
+    """A graph of another library as PyG's ``Data``; ``adj_t`` as ``edge_index``."""
+    library = type(graph).__module__.partition(".")[0]
+    if library == "networkx":
+        return from_networkx(graph)
+    if library == "scipy":
+        edge_index, weight = from_scipy_sparse_matrix(graph)
+        attributes = {} if (weight == 1).all() else {"edge_attr": weight.view(-1, 1)}
+        return Data(edge_index=edge_index, num_nodes=graph.shape[0], **attributes)
+    if isinstance(graph, Data) and "adj_t" in graph and "edge_index" not in graph:
+        graph = copy(graph)
+        adj_t = graph.adj_t
+        row, col = to_edge_index(adj_t)[0] if isinstance(adj_t, Tensor) else adj_t.coo()[:2]
+        graph.edge_index = torch.stack([col, row])
+        del graph.adj_t
+    return graph
 
 
 def _gather(graphs: list[Data]) -> Graphs:

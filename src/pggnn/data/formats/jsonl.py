@@ -47,8 +47,8 @@ from pggnn.data.formats.validation import (
     describe,
     read_line,
 )
-from pggnn.data.graphs import SPLITS, Graphs, compact, join_columns
-from pggnn.data.schema import UNKNOWN, Name, Schema
+from pggnn.data.graphs import Graphs, compact, join_columns
+from pggnn.data.schema import SPLITS, UNKNOWN, Name, Schema
 
 MOST_PROBLEMS = 20
 OF_NODES = ("x", "node_labels", "y", "node_y")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pggnn.data.graphs import SPLITS
+from pggnn.data.schema import SPLITS
 
 MOST_NODES = 50_000_000
 """In one file: a few digits must not be able to fill the memory."""

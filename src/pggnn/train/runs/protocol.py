@@ -10,7 +10,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 import torch
 from torch import Tensor
 
-from pggnn.data.graphs import SPLITS, Graphs
+from pggnn.data.graphs import Graphs
+from pggnn.data.schema import FOLDS, SPLITS
 from pggnn.data.splits import random_split, stratified_folds
 from pggnn.files import write_json
 from pggnn.seeds import derived_seed
@@ -89,12 +90,12 @@ def kind(config: Config, graphs: Graphs) -> str:
     """The protocol, with ``"auto"`` resolved."""
     if config.protocol.kind != "auto":
         return config.protocol.kind
-    return "splits" if graphs.splits or graphs.node_splits else "random"
+    return "splits" if (graphs.splits and not graphs.has_folds) or graphs.node_splits else "random"
 
 
 def trials(config: Config) -> list[Trial]:
     """All trainings of a run."""
-    folds: Sequence[int | None] = config.protocol.only or range(config.protocol.folds)
+    folds: Sequence[int | None] = config.protocol.only or range(config.protocol.number_of_folds)
     if config.protocol.kind not in CROSS_VALIDATION:
         folds = [None]
     return [Trial(seed, fold) for seed in config.protocol.seeds for fold in folds]
@@ -156,7 +157,16 @@ def _fold(config: Config, graphs: Graphs, trial: Trial, every: Tensor) -> Split:
         raise ValueError("cross-validation is stratified by the classes of graphs, which these have not")
     y = graphs.graph["y"].view(-1).cpu()
     fold = trial.fold or 0
-    train, test = (every[part] for part in stratified_folds(y[every], trial.seed, config.protocol.folds)[fold])
+    if config.protocol.folds == "given":
+        if not graphs.has_folds:
+            raise ValueError(
+                "protocol.folds is given, but no folds come with these graphs: a folder 10fold_idx with test_idx-1.txt "
+                "to test_idx-10.txt, where each graph is in one of them; give a number of folds"
+            )
+        test = every[torch.isin(every, graphs.splits[FOLDS[fold]])]
+        train = every[~torch.isin(every, test)]
+    else:
+        train, test = (every[part] for part in stratified_folds(y[every], trial.seed, config.protocol.folds)[fold])
     if config.protocol.kind == "folds":
         return Split(train, None, test)
     inner, val = _hold_out(train, y, derived_seed(trial.seed, fold))

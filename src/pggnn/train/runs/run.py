@@ -83,6 +83,9 @@ def announce(
 ) -> None:
     """Says what a batch costs, and has the bars say how long the trainings will take, where a model reads sequences."""
     split, model = protocol.split(config, graphs, pending[0]), config.model
+    if graphs.has_folds and config.protocol.kind in protocol.CROSS_VALIDATION:
+        ours = f"{config.protocol.folds} stratified ones; --protocol.folds given takes those that come with the data"
+        tell(bars.console, f"Folds: {'those that come with the data' if config.protocol.folds == 'given' else ours}.")
     if model.name != "pggnn" and model.reads != ModelConfig().reads:
         tell(bars.console, f"{MODELS[model.name].label} has no option model.reads, got {model.reads}: it is ignored.")
     if lines := describe_work(config, graphs, split, lists):
