@@ -9,7 +9,7 @@ from pggnn.data.catalogue import CATALOGUE, lookup, plain_name
 if TYPE_CHECKING:
     from pggnn.data.dataset import GraphDataset
     from pggnn.data.graphs import Graphs
-    from pggnn.data.schema import Schema
+    from pggnn.data.schema import Name, Schema
 
 
 def is_own(name: str | Path) -> bool:
@@ -48,11 +48,10 @@ def load(
     if not is_own(name):
         entry = lookup(name)[1]
         dataset = resolve_name(entry.loader)(**entry.arguments, root=root, **options)
-    elif _in_tu_format(Path(name)):
-        graphs = read_own(name, options.pop("schema", None))
-        dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
     else:
-        dataset = resolve_name("pggnn.data.formats.jsonl:load_jsonl")(name, **options)
+        graphs, ids = _read(Path(name), options.pop("schema", None))
+        dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
+        dataset.ids = ids
     return dataset.with_features(added) if walks or cliques or cycles else dataset
 
 
@@ -62,14 +61,32 @@ def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
     if not is_own(path):  # which refuses a name that is a data set's too
         known = f"; pggnn data stats {path} describes the data set" if plain_name(path) in CATALOGUE else ""
         raise FileNotFoundError(f"there is no file or folder {Path(path).absolute()}{known}")
-    if _in_tu_format(Path(path)):
-        from pggnn.data.sets.tu import read_tu
-
-        return read_tu(path, schema).checked(str(path))
-    from pggnn.data.formats.jsonl import read_jsonl
-
-    return read_jsonl(path, schema)[0]
+    return _read(Path(path), schema)[0]
 
 
-def _in_tu_format(path: Path) -> bool:
-    return path.is_dir() or path.suffix.lower() == ".zip"
+def _read(path: Path, schema: "Schema | None") -> "tuple[Graphs, list[Name] | None]":
+    """The graphs of a file or folder, and their ids, if it has any."""
+    kind = "folder" if path.is_dir() else path.suffix.lower()
+    if kind in ELSEWHERE:
+        raise ValueError(f"{path}: {kind} is not read; {ELSEWHERE[kind]}")
+    found = resolve_name(READERS.get(kind, READERS[".jsonl"]))(path, schema)
+    return found if isinstance(found, tuple) else (found.checked(str(path)), None)
+
+
+TU, ARRAYS = "pggnn.data.sets.tu:read_tu", "pggnn.data.formats.arrays:read_arrays"
+READERS = {
+    ".jsonl": "pggnn.data.formats.jsonl:read_jsonl",
+    "folder": TU, ".zip": TU, ".txt": TU,
+    ".npz": ARRAYS, ".pt": ARRAYS, ".safetensors": ARRAYS,
+}  # fmt: skip
+"""What reads a file, by the end of its name; others are taken for JSON lines."""
+NETWORKX = "in Python: save_jsonl([networkx.read_{}(path)], 'graph.jsonl'), from pggnn.data.formats.export"
+PICKLES = (
+    "a pickle could run any code; save tensors, torch.save(data.to_dict(), 'graph.pt'), or save_jsonl([graph], path)"
+)
+ELSEWHERE = {
+    ".graphml": NETWORKX.format("graphml"), ".gml": NETWORKX.format("gml"), ".gexf": NETWORKX.format("gexf"),
+    ".pkl": PICKLES, ".pickle": PICKLES, ".gpickle": PICKLES,
+    ".mtx": "in Python: scipy.sparse.save_npz('graph.npz', scipy.io.mmread(path))",
+}  # fmt: skip
+"""How to convert what is not read."""

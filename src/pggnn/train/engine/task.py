@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pggnn.data.schema import Schema
+from pggnn.data.graphs import is_known
+from pggnn.data.schema import UNKNOWN, Schema
 
 LOSSES: dict[str, tuple[str, Callable[..., Tensor]]] = {
     "mse": ("regression", functional.mse_loss),
@@ -60,6 +61,11 @@ class Task:
             return True
         return value > than if self.maximise else value < than
 
+    @property
+    def columns(self) -> int:
+        """Targets in a row."""
+        return 1 if self.kind == "classification" else self.schema.out_channels
+
     def targets(self, y: Tensor) -> Tensor:
         """The targets, one row for each row of scores where those have several columns."""
         if self.kind == "classification":
@@ -67,18 +73,18 @@ class Task:
         return y.float().view(-1, self.schema.out_channels)
 
     def loss(self, scores: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
-        """Sum of the loss over the targets, weighted by ``counts``, and mean over their columns. The loss of a
-        committee is the sum over its networks, so that each learns as if alone."""
+        """Sum of the loss over the known targets, weighted by ``counts``, divided by the number of columns. The loss of
+        a committee is the sum over its networks, so that each learns as if alone."""
         if scores.dim() == 3:
             return torch.stack([self.loss(one, targets, counts) for one in scores]).sum()
         name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name
-        columns = 1 if self.kind == "classification" else self.schema.out_channels
-        scores = _wide(scores)
-        targets = targets if self.kind == "classification" else targets.to(scores.dtype)
-        if counts is None:
-            return LOSSES[name][1](scores, targets, reduction="sum") / columns
-        each = LOSSES[name][1](scores, targets, reduction="none")
-        return (each.view(len(counts), -1) * counts.unsqueeze(-1)).sum() / columns
+        scores, known = _wide(scores), is_known(targets)
+        targets = targets.where(known, 0)
+        each = LOSSES[name][1](
+            scores, targets if self.kind == "classification" else targets.to(scores.dtype), reduction="none"
+        )
+        each = each.where(known, 0).view(len(targets), -1)
+        return (each if counts is None else each * counts.unsqueeze(-1)).sum() / self.columns
 
     def metrics(self) -> Any:
         """A ``torchmetrics.MetricCollection``; the first is the one that models are compared in."""
@@ -103,16 +109,19 @@ class Task:
 
     def measurable(self, targets: Tensor) -> Tensor:
         """Targets in the type that the metrics expect."""
-        return targets.long() if self.kind == "multilabel" else targets
+        return targets.nan_to_num(UNKNOWN).long() if self.kind == "multilabel" else targets
 
     def measure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
-        """The metrics, over all processes. In classification an answer that is not finite is wrong; in other tasks it
-        makes the metrics NaN or infinite."""
+        """The metrics over the known targets, of all processes. In classification an answer that is not finite is
+        wrong; in other tasks it makes the metrics NaN or infinite."""
         metrics = self.metrics().to(outputs.device)
+        if self.kind != "multilabel":  # whose metrics are those of single columns
+            known = is_known(targets)
+            outputs, targets = outputs[known], targets[known]
         missed = targets[:0]
         if self.kind == "classification":  # or argmax would take NaN for the first class
-            known = is_finite(outputs)
-            outputs, targets, missed = outputs[known], targets[known], targets[~known]
+            finite = is_finite(outputs)
+            outputs, targets, missed = outputs[finite], targets[finite], targets[~finite]
         if len(outputs):
             metrics.update(outputs, self.measurable(targets))
         for metric in metrics.values() if len(missed) else ():
