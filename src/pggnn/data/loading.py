@@ -33,13 +33,15 @@ def load(
     """The data set of that name, or the graphs of one's own file or folder.
 
     Args:
-        name: A key of :data:`CATALOGUE`, or a path: a JSON-lines file, or a zip or folder in TU's or GIN's format.
+        name: A key of :data:`CATALOGUE`, or a path: a JSON-lines file, a CSV file of molecules, or a zip or folder in
+            TU's or GIN's format.
         root: Data root, for the data sets.
         walks: Columns to add to each node's features: how often random walks of 1, 2, … steps come back to it.
         cliques: Columns to add to each node's and each edge's features: how many cliques of 3, 4, … up to so many nodes
             it lies in, at most 5, on a logarithmic scale.
         cycles: The same for cycles, of at most 6 nodes.
-        options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (one's own), …
+        options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (one's own),
+            ``target=`` (molecules), …
     """
     dataset: GraphDataset
     added = resolve_name("pggnn.data.features.added:AddedFeatures")(walks, cliques, cycles)
@@ -52,13 +54,14 @@ def load(
         graphs = read_own(name, options.pop("schema", None))
         dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
     else:
-        dataset = resolve_name("pggnn.data.formats.jsonl:load_jsonl")(name, **options)
+        load_file = "molecules:load_molecules" if _is_table(Path(name)) else "jsonl:load_jsonl"
+        dataset = resolve_name(f"pggnn.data.formats.{load_file}")(name, **options)
     return dataset.with_features(added) if walks or cliques or cycles else dataset
 
 
-def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
-    """One's own graphs, checked: a JSON-lines file, or a zip or folder in TU's or GIN's format; read as those that a
-    ``schema`` is of, where one is given."""
+def read_own(path: str | Path, schema: "Schema | None" = None, **options: Any) -> "Graphs":
+    """One's own graphs, checked: a JSON-lines file, a CSV file of molecules, or a zip or folder in TU's or GIN's format;
+    read as those that a ``schema`` is of, where one is given. ``options`` are those of molecules."""
     if not is_own(path):  # which refuses a name that is a data set's too
         known = f"; pggnn data stats {path} describes the data set" if plain_name(path) in CATALOGUE else ""
         raise FileNotFoundError(f"there is no file or folder {Path(path).absolute()}{known}")
@@ -66,6 +69,10 @@ def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
         from pggnn.data.sets.tu import read_tu
 
         return read_tu(path, schema).checked(str(path))
+    if _is_table(Path(path)):
+        from pggnn.data.formats.molecules import read_molecules
+
+        return read_molecules(path, schema, **options)[0]
     from pggnn.data.formats.jsonl import read_jsonl
 
     return read_jsonl(path, schema)[0]
@@ -73,3 +80,7 @@ def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
 
 def _in_tu_format(path: Path) -> bool:
     return path.is_dir() or path.suffix.lower() == ".zip"
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".tsv")
