@@ -13,6 +13,7 @@ from torch_geometric.data import Data, InMemoryDataset
 from pggnn.data.cache import cached, data_root, find
 from pggnn.data.features.added import AddedFeatures
 from pggnn.data.formats.tables import Table
+from pggnn.data.formats.validation import MOST_PROBLEMS
 from pggnn.data.graphs import LAYOUT, Graphs, expand, infer_schema
 from pggnn.data.schema import Name, Schema
 
@@ -74,6 +75,13 @@ class GraphDataset(InMemoryDataset):
         made.schema, (made._data, made.slices) = graphs.schema, graphs.to_pyg()
         made._data_list = None
         return made
+
+    def describe_left_out(self) -> str:
+        """Which rows of the table have no graph, and why, a line for each of the first of them."""
+        rows, lines = list(self.left_out.items()), self.table.lines if self.table else []
+        said = [f"  line {lines[number]}, {why}" for number, why in rows[:MOST_PROBLEMS]]
+        said += [f"  and {len(rows) - MOST_PROBLEMS} more"] * (len(rows) > MOST_PROBLEMS)
+        return "\n".join([f"{len(rows):,} of {len(lines):,} rows are left out:", *said])
 
     @property
     def num_classes(self) -> int:

@@ -48,7 +48,7 @@ FIRST = 20
 def load_molecules(
     path: str | Path,
     schema: Schema | None = None,
-    target: str | Sequence[str] = (),
+    target: str | Sequence[str] | None = (),
     smiles: str | None = None,
     skip_invalid: bool = False,
     scaffolds: bool = False,
@@ -71,7 +71,7 @@ def load_molecules(
 def read_molecules(
     path: str | Path,
     schema: Schema | None = None,
-    target: str | Sequence[str] = (),
+    target: str | Sequence[str] | None = (),
     smiles: str | None = None,
     skip_invalid: bool = False,
     scaffolds: bool = False,
@@ -81,17 +81,17 @@ def read_molecules(
     Args:
         path: The file. Its first row names the columns. One named split, if there is any, has train, val or test.
         schema: That of an earlier file, whose targets are then read if the file has them.
-        target: The columns to predict. A cell may be empty.
+        target: The columns to predict. A cell may be empty. None for no targets, whatever the schema has.
         smiles: The column of SMILES; by default the one that is named so, or the only one that can be read as such.
         skip_invalid: Leaves out rows that cannot be read. By default they are an :class:`InvalidFile`, each with its
             line and the reason.
         scaffolds: Whether to number the molecules' Murcko scaffolds, as ``scaffold``, for a split by them.
     """
     table = read_table(path)
-    names = [target] if isinstance(target, str) else list(target)
+    names = [target] if isinstance(target, str) else list(target or ())
     if schema is None:
         schema = infer_targets(table, names) if names else Schema()
-    elif not set(schema.targets) <= set(table.header):
+    elif target is None or not set(schema.targets) <= set(table.header):
         schema = replace(schema, level=None)  # there is nothing to read; the task is known all the same
     written = table.column(smiles or find_smiles(table))
     splits = table.column(SPLIT) if SPLIT in table.header else None

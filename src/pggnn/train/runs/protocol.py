@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data.graphs import Graphs
-from pggnn.data.splits import random_split, stratified_folds
+from pggnn.data.splits import grouped_split, random_split, stratified_folds
 from pggnn.files import write_json
 from pggnn.seeds import derived_seed
 from pggnn.train import packed
@@ -113,6 +113,8 @@ def split(config: Config, graphs: Graphs, trial: Trial) -> Split:
         found = Split(*(graphs.splits[name] for name in ("train", "val", "test")))
     elif chosen == "random":
         found = Split(*random_split(len(graphs), trial.seed))
+    elif chosen == "scaffold":
+        found = Split(*grouped_split(graphs.graph["scaffold"].cpu(), trial.seed))
     else:
         found = _fold(config, graphs, trial)
     if not len(found.train) or not len(found.test) or (found.val is not None and not len(found.val)):
