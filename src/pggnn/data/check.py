@@ -14,7 +14,7 @@ from torch_geometric.utils import is_undirected
 from pggnn.data.cost import RINGS_COST, Aggregation, count_list_steps, measure_work
 from pggnn.data.features.lists import search_lists
 from pggnn.data.formats.validation import SPLITS, describe
-from pggnn.data.graphs import Graphs, starts
+from pggnn.data.graphs import Graphs, is_known, starts
 from pggnn.data.loading import read_own
 from pggnn.data.schema import Name
 from pggnn.search import TooMany
@@ -83,6 +83,8 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
     y = (graphs.node if schema.level == "node" else graphs.graph).get("y")
     if y is not None:
         topics["task"] = f"{schema.level} {schema.task}, {_describe_targets(y, schema.classes, schema.width)}"
+        if gaps := int((~is_known(y)).sum()):
+            topics["task"] += f"; {gaps:,} of {y.numel():,} targets are not known"
     if not edge_index.numel():
         hints.append("No graph has an edge, so no node has neighbours to read: is that what edges should say?")
     if not schema.in_channels:
@@ -156,6 +158,7 @@ def _columns(features: int, key: str, labels: Sequence[Name], label_key: str) ->
 
 
 def _describe_targets(y: Tensor, classes: Sequence[Name], width: int | None) -> str:
+    y = y[is_known(y)]
     if not classes:
         low, high, mean = y.min(), y.max(), y.double().mean()
         return f"{'one value' if width is None else f'{width} values'} from {low:.4g} to {high:.4g}, mean {mean:.4g}"

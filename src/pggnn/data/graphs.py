@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from pggnn.data.schema import Schema
+from pggnn.data.schema import UNKNOWN, Schema
 
 LEVELS = ("node", "edge", "graph")
 MOST = 2**31 - 1
@@ -56,6 +56,21 @@ class Graphs:
             for name, value in getattr(self, level).items():
                 yield level, name, value
 
+    def targets_of(self, index: Tensor) -> Tensor:
+        """The targets of the graphs with these numbers, or those of their nodes."""
+        if self.schema.level == "graph":
+            return self.graph["y"][index]
+        chosen = torch.zeros(len(self), dtype=torch.bool)
+        chosen[index] = True
+        return self.node["y"][chosen.repeat_interleave(self.nodes.cpu()).to(self.node["y"].device)]
+
+    def known_targets(self) -> Tensor:
+        """``[G]`` how many targets of each graph, or of its nodes, are known."""
+        by_node = self.schema.level == "node"
+        known = is_known((self.node if by_node else self.graph)["y"]).cpu()
+        rows = known.view(len(known), -1).sum(1) if len(known) else known.long()
+        return starts(rows)[starts(self.nodes.cpu())].diff() if by_node else rows
+
     def _tensors(self) -> dict[str, Tensor]:
         """All tensors by flat names: ``nodes``, ``node.x``, ``split.train`` …"""
         tensors = {"nodes": self.nodes, "edges": self.edges, "edge_index": self.edge_index}
@@ -96,9 +111,10 @@ class Graphs:
                 raise ValueError(f"{place}: {name} has {value.size(0)} rows for {total} {level}s")
             if name not in ranges or value.numel() == 0:
                 continue
-            if not 0 <= int(value.min()) <= int(value.max()) < ranges[name]:
+            low = UNKNOWN if name == "y" else 0
+            if not low <= int(value.min()) <= int(value.max()) < ranges[name]:
                 raise ValueError(
-                    f"{place}: {name} goes from {value.min()} to {value.max()}, expected 0 to {ranges[name] - 1}"
+                    f"{place}: {name} goes from {value.min()} to {value.max()}, expected {low} to {ranges[name] - 1}"
                 )
             if name != "y":
                 _check_one_hot(f"{place}: {name}", int(sizes[level].max()), ranges[name])
@@ -223,6 +239,11 @@ class Graphs:
         schema = Schema.from_json(arrays["schema"].item())
         nodes, edges, edge_index = (torch.from_numpy(arrays[name]) for name in ("nodes", "edges", "edge_index"))
         return cls(nodes, edges, edge_index, groups["node"], groups["edge"], groups["graph"], schema, groups["split"])
+
+
+def is_known(y: Tensor) -> Tensor:
+    """Which targets are known: not NaN, and not the class :data:`~pggnn.data.schema.UNKNOWN`."""
+    return ~y.isnan() if y.is_floating_point() else y != UNKNOWN
 
 
 def starts(counts: Tensor) -> Tensor:

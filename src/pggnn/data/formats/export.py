@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.formats.validation import SPLITS
-from pggnn.data.graphs import Graphs, starts
-from pggnn.data.schema import Name, Schema
+from pggnn.data.graphs import Graphs, is_known, starts
+from pggnn.data.schema import UNKNOWN, Name, Schema
 from pggnn.files import replacing
 
 ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False)
@@ -176,7 +176,7 @@ def _entries(graphs: Graphs, schema: Schema | None) -> Iterator[dict[str, Any]]:
 def _rows(column: Column, first: int, last: int) -> list[Any]:
     values, names = column
     rows: list[Any] = values[first:last].tolist()
-    return [names[i] for i in rows] if names else rows
+    return [None if i == UNKNOWN else names[i] for i in rows] if names else rows
 
 
 def _columns(value: Tensor | None, features: str, labels: str, known: tuple[int, tuple[Name, ...]] | None) -> Columns:
@@ -196,8 +196,14 @@ def _columns(value: Tensor | None, features: str, labels: str, known: tuple[int,
 def _targets(y: Tensor, schema: Schema | None) -> Column:
     if schema is None and not y.is_floating_point() and y.numel() == len(y):
         y = y.flatten()
-    whole = schema is not None and schema.task == "multilabel"
-    return _column(y.long() if whole else y.flatten(1) if y.dim() > 1 else y, schema.classes if schema else ())
+    known = is_known(y).flatten(1) if y.dim() > 1 else is_known(y)
+    if schema is not None and schema.task == "multilabel":
+        y = y.nan_to_num().long()
+    values, names = _column(y.flatten(1) if y.dim() > 1 else y, schema.classes if schema else ())
+    if not names and not known.all():
+        values = values.astype(object)
+        values[~known.cpu().numpy()] = None
+    return values, names
 
 
 def _column(value: Tensor, names: tuple[Name, ...] = ()) -> Column:

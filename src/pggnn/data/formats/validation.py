@@ -105,11 +105,14 @@ class KeyColumn(NamedTuple):
     width: int | None = None
 
     @property
-    def kind(self) -> str:
-        """What must be the same for all graphs of a file."""
+    def kind(self) -> str | None:
+        """What must be the same for all graphs of a file; None where all values are gaps."""
         if not len(self.values):
             return "none"
-        return f"lists of {self.width}" if self.width else "text" if isinstance(self.values[0], str) else "numbers"
+        if self.width:
+            return f"lists of {self.width}"
+        first = next((value for value in self.values if value is not None), None)
+        return None if first is None else "text" if isinstance(first, str) else "numbers"
 
 
 class GraphLine(dict[str, Any]):
@@ -215,6 +218,8 @@ def _check(name: str, value: Any, lengths: dict[str, int]) -> Any:
     """The column or the single value of a key, or a :class:`Problem` that names the first place that is wrong."""
     allowed, each, _, rows, width, dtype = KEYS[name]
     entries = _read_list(name, value) if each else [value]
+    if allowed is TARGET:
+        entries = _with_gaps(entries)
     if each and len(entries) != lengths[each]:
         raise Problem(f"{name}: found {len(entries)} entries, but there are {lengths[each]} {each}s")
     flat, good = entries, True
@@ -224,21 +229,38 @@ def _check(name: str, value: Any, lengths: dict[str, int]) -> Any:
             width, allowed = width or len(entries[0]), allowed if rows else NUMBER
             good = width > 0 and set(map(type, entries)) == {list} and set(map(len, entries)) == {width}
             flat = list(chain.from_iterable(entries)) if good else entries
-    if flat:
-        good = good and set(map(type, flat)) in allowed.types
-        if not good or (allowed.in_range and not allowed.in_range(flat, lengths["node"])):
+    some = flat if KEYS[name].values is not TARGET else [value for value in flat if value is not None]
+    if some:
+        good = good and set(map(type, some)) in allowed.types
+        if not good or (allowed.in_range and not allowed.in_range(some, lengths["node"])):
             raise Problem(_first_problem(name, entries, allowed, lengths["node"]))
     if dtype:
         return KeyColumn(np.array(flat, dtype), width)
     if not each and rows is False:
         return value
-    if flat and isinstance(flat[0], str):
-        flat = list(map(sys.intern, flat))  # a file has few texts, each many times
+    if some and isinstance(some[0], str):  # a file has few texts, each many times
+        flat = [value and sys.intern(value) for value in flat]
     return KeyColumn(flat, width)
 
 
+def _with_gaps(entries: list[Any]) -> list[Any]:
+    """Targets where null and NaN are None; in place of a list, a list of them."""
+    first = next((entry for entry in entries if entry is not None), None)
+    gap = [None] * len(first) if isinstance(first, list) else None
+    entries = [gap if _is_gap(entry) else entry for entry in entries]
+    return [
+        [None if _is_gap(value) else value for value in entry] if isinstance(entry, list) else entry
+        for entry in entries
+    ]
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or value != value
+
+
 def _first_problem(name: str, entries: list[Any], allowed: Values, nodes: int) -> str:
-    key, first = KEYS[name], entries[0]
+    key = KEYS[name]
+    gaps, first = key.values is TARGET, next((entry for entry in entries if entry is not None), None)
     in_rows = key.rows or (key.rows is None and isinstance(first, list))
     width = key.width or (len(first) if isinstance(first, list) else 0)
     for i, entry in enumerate(entries):
@@ -252,13 +274,15 @@ def _first_problem(name: str, entries: list[Any], allowed: Values, nodes: int) -
                 hint = f"; write one number as [1], a label in {key.each}_labels"
             return f"{place}: expected {expected}, found {describe(entry)}{hint}"
         for j, value in enumerate(entry if in_rows else [entry]):
+            if gaps and value is None:
+                continue
             where = f"{place}[{j}]" if in_rows else place
             if {type(value)} not in allowed.types:
                 hint = HINTS.get(type(value), "") if {float} in allowed.types else ""
                 return f"{where}: expected {allowed.expected}, found {describe(value)}{hint}"
             if allowed.in_range and not allowed.in_range([value], nodes):
                 return f"{where}: expected {allowed.range.format(last=nodes - 1)}, found {describe(value)}"
-            if isinstance(value, str) != isinstance(entries[0], str):
+            if isinstance(value, str) != isinstance(first, str):
                 return f"{where}: text and numbers are mixed: {describe(first)}, {describe(value)}"
     raise AssertionError(f"{name} was refused without a reason")
 

@@ -4,7 +4,7 @@ import copy
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +28,7 @@ from pggnn.train.engine.distributed import share_norms
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.log import Log, Record
 from pggnn.train.engine.memory import peak_memory
-from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients
+from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, unit_of
 from pggnn.train.engine.schedule import Schedule
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 
@@ -50,7 +50,7 @@ class Diverged(ValueError):
 class Callback:
     """Methods that a training calls as it goes; these do nothing."""
 
-    def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
+    def step(self, step: int, steps: int, summed: Tensor, targets: float) -> None:
         """After each batch: the sum of the epoch's losses so far, still on its device, and the number of targets."""
 
     def epoch(self, record: Record) -> None:
@@ -79,12 +79,15 @@ class Training:
         self.config, self.split, self.seed, self.folder, self.fabric = config, split, seed, folder, fabric
         self.collater, optim = collater, config.optim
         schema = collater.graphs.schema
-        self.task = Task(schema, optim.loss)
+        self.task, unit = Task(schema, optim.loss, tuple(config.protocol.metric)), None
+        if optim.standardize and self.task.kind == "regression":
+            unit = unit_of(self.task.targets(collater.graphs.targets_of(split.train)))
+            self.task = replace(self.task, deviation=torch.tensor(unit["deviation"], device=fabric.device))
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
         allot_workspace(self.network, fabric.device)
         share_norms(self.network)
-        scorer = Scorer(self.network, config.model.edge_features)
+        scorer = Scorer(self.network, config.model.edge_features, unit)
         self.adam = torch.optim.AdamW(
             scorer.parameters(), optim.lr, weight_decay=optim.weight_decay,
             fused=config.run.precision != "16" or optim.clip is None,  # or gradients are unscaled too late to clip them
@@ -97,12 +100,14 @@ class Training:
         self.judge = self.scorer
         """What is evaluated: the network, or its moving average."""
         if self.average is not None:
-            self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
+            self.judge = fabric.setup(Scorer(self.average, config.model.edge_features, unit))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
         self._shard = fabric.global_rank, fabric.world_size
         self.batches = Batches(collater, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
+        self._known = collater.graphs.known_targets()
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
+        self.state |= {"unit": unit} if unit else {}
 
     @cached_property
     def _replay(self) -> Replay | None:
@@ -181,7 +186,7 @@ class Training:
         self.scorer.train()
         if self._replay is not None:
             return self._checked(self._replay.epoch(self.batches.chosen(), totals, self.schedule.lr, callback.step))
-        summed, seen = torch.zeros((), device=fabric.device), 0
+        summed, seen = torch.zeros((), device=fabric.device), 0.0
         for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
             summed += self.step(batch, total)
             seen += total
@@ -189,7 +194,7 @@ class Training:
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
         return self._checked(float(everywhere) / seen)
 
-    def step(self, batch: Data, total: int | Tensor) -> Tensor:
+    def step(self, batch: Data, total: float | Tensor) -> Tensor:
         """Forward, backward and an update for a batch with ``total`` targets; returns the sum of their losses. It can
         be recorded: it asks the device nothing."""
         loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y), getattr(batch, "counts", None))
@@ -287,7 +292,6 @@ class Training:
             return batches
         return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
 
-    def _targets(self, numbers: Tensor) -> int:
-        if self.collater.graphs.schema.level == "node":
-            return max(1, int(self.collater.counts[0].index_select(0, numbers).sum()))
-        return len(numbers)
+    def _targets(self, numbers: Tensor) -> float:
+        """Known targets of the given graphs; a row with gaps counts in part."""
+        return max(1, int(self._known.index_select(0, numbers).sum())) / self.task.columns

@@ -19,7 +19,7 @@ from pggnn.data.schema import Name, Schema
 from pggnn.files import csv_cell, read_json, to_json
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config
-from pggnn.train.engine.checkpoint import Checkpoint, load_weights
+from pggnn.train.engine.checkpoint import Checkpoint, load_weights, stored_unit
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.loop import BEST, LAST
 from pggnn.train.engine.models import Scorer, build, lists_for
@@ -53,7 +53,7 @@ class Trained:
     @property
     def task(self) -> Task:
         """What the outputs mean."""
-        return Task(self.schema, self.config.optim.loss)
+        return Task(self.schema, self.config.optim.loss, tuple(self.config.protocol.metric))
 
     @classmethod
     def load(cls, folder: str | Path, which: str = "best") -> "Trained":
@@ -84,7 +84,8 @@ class Trained:
             network = build(config.model, schema).to(torch.double if config.run.precision == "64" else torch.float)
             found = Checkpoint.load(path)
             load_weights(network, found.average or found.weights, path)
-            scorers[trial] = Scorer(network, config.model.edge_features).to(device()).eval()
+            unit = stored_unit(found.state, schema.out_channels, path)
+            scorers[trial] = Scorer(network, config.model.edge_features, unit).to(device()).eval()
         if not scorers:
             raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
         return cls(config, schema, scorers)
@@ -145,6 +146,9 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
             index = dataset.splits[split] if split else torch.arange(len(graphs))
+            index = index[graphs.known_targets()[index] > 0]
+            if not len(index):
+                raise ValueError(f"{name}: no target is known, so there is nothing to evaluate against")
         outputs, targets = trained.answers(collater, index, [trial])
         figures: dict[str, Any] = task.measure(outputs, targets)
         numbers = torch.arange(len(index))

@@ -116,7 +116,7 @@ class Bar(Callback):
         self._task = bars._progress.add_task(visible(name), total=epochs, completed=done, status="")
         self._looked, self._tail, self.done, self._pace = 0.0, "", done, Pace()
 
-    def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
+    def step(self, step: int, steps: int, summed: Tensor, targets: float) -> None:
         """After each batch: reads the loss at most every :data:`REFRESH` seconds."""
         self._bars.expect(self._pace.measure(step, steps, summed))
         if (now := time.monotonic()) - self._looked < REFRESH:

@@ -101,8 +101,9 @@ def trials(config: Config) -> list[Trial]:
 
 
 def split(config: Config, graphs: Graphs, trial: Trial) -> Split:
-    """The graphs that a trial trains, validates and tests on."""
-    chosen = kind(config, graphs)
+    """The graphs that a trial trains, validates and tests on: of each part those with a known target."""
+    chosen, known = kind(config, graphs), graphs.known_targets() > 0
+    every = known.nonzero().view(-1)
     if chosen == "splits":
         missing = [name for name in ("train", "val", "test") if name not in graphs.splits]
         if missing:
@@ -110,26 +111,30 @@ def split(config: Config, graphs: Graphs, trial: Trial) -> Split:
                 f"these graphs have no split {' and '.join(missing)}: choose --protocol.kind random or folds, or "
                 'write "split" accordingly'
             )
-        found = Split(*(graphs.splits[name] for name in ("train", "val", "test")))
+        parts = (graphs.splits[name] for name in ("train", "val", "test"))
+        found = Split(*(part[known[part]] for part in parts))
     elif chosen == "random":
-        found = Split(*random_split(len(graphs), trial.seed))
+        found = Split(*(every[part] for part in random_split(len(every), trial.seed)))
     elif chosen == "scaffold":
-        found = Split(*grouped_split(graphs.graph["scaffold"].cpu(), trial.seed))
+        groups = graphs.graph["scaffold"].cpu()[every]
+        found = Split(*(every[part] for part in grouped_split(groups, trial.seed)))
     else:
-        found = _fold(config, graphs, trial)
+        found = _fold(config, graphs, trial, every)
     if not len(found.train) or not len(found.test) or (found.val is not None and not len(found.val)):
         sizes = {"train": found.train, "validate": found.val, "test": found.test}
         given = ", ".join(f"{len(part)} to {what}" for what, part in sizes.items() if part is not None)
-        raise ValueError(f"{len(graphs)} graphs are too few to train, validate and test on: {given}")
+        few = "graphs" if known.all() else f"of {len(graphs)} graphs have known targets: they"
+        raise ValueError(f"{len(every)} {few} are too few to train, validate and test on: {given}")
     return found
 
 
-def _fold(config: Config, graphs: Graphs, trial: Trial) -> Split:
+def _fold(config: Config, graphs: Graphs, trial: Trial, every: Tensor) -> Split:
+    """One fold of the given graphs."""
     if graphs.schema.level != "graph" or graphs.schema.task != "classification":
         raise ValueError("cross-validation is stratified by the classes of graphs, which these have not")
     y = graphs.graph["y"].view(-1).cpu()
     fold = trial.fold or 0
-    train, test = stratified_folds(y, trial.seed, config.protocol.folds)[fold]
+    train, test = (every[part] for part in stratified_folds(y[every], trial.seed, config.protocol.folds)[fold])
     if config.protocol.kind == "folds":
         return Split(train, None, test)
     inner, val = _hold_out(train, y, derived_seed(trial.seed, fold))

@@ -54,7 +54,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
     """
     console = console or Console(stderr=True)
     graphs = load_graphs(config, console)
-    task = Task(graphs.schema, config.optim.loss)
+    task = Task(graphs.schema, config.optim.loss, tuple(config.protocol.metric))
     main = is_main()
     check(config, graphs)
     lists = lists_for(config, graphs, console) if main else None  # the other processes find them in the cache
