@@ -54,7 +54,7 @@ def load(
         graphs = read_own(name, options.pop("schema", None))
         dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
     else:
-        load_file = "molecules:load_molecules" if _is_table(Path(name)) else "jsonl:load_jsonl"
+        load_file = "molecules:load_molecules" if is_table(name) else "jsonl:load_jsonl"
         dataset = resolve_name(f"pggnn.data.formats.{load_file}")(name, **options)
     return dataset.with_features(added) if walks or cliques or cycles else dataset
 
@@ -69,7 +69,7 @@ def read_own(path: str | Path, schema: "Schema | None" = None, **options: Any) -
         from pggnn.data.sets.tu import read_tu
 
         return read_tu(path, schema).checked(str(path))
-    if _is_table(Path(path)):
+    if is_table(path):
         from pggnn.data.formats.molecules import read_molecules
 
         return read_molecules(path, schema, **options)[0]
@@ -82,5 +82,6 @@ def _in_tu_format(path: Path) -> bool:
     return path.is_dir() or path.suffix.lower() == ".zip"
 
 
-def _is_table(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".tsv")
+def is_table(path: str | Path) -> bool:
+    """Whether a file is a table, by its name."""
+    return Path(path).suffix.lower() in (".csv", ".tsv")

@@ -252,13 +252,14 @@ class Training:
     def measure(self, part: Literal["train", "val", "test"]) -> dict[str, float]:
         """The task's metrics over a part of the graphs, and how many answers are not finite, all processes together."""
         batches = self._evaluated.get(part) or self._evaluation_batches(part)
-        outputs, targets = compute_outputs([self.judge], self.task, batches, self.fabric.device)
+        (outputs,), targets = compute_outputs([self.judge], self.task, batches, self.fabric.device)
         lost: Any = self.fabric.all_reduce((~is_finite(outputs)).sum(), reduce_op="sum")
         return self.task.measure(outputs, targets) | {NONFINITE: int(lost)}
 
     def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs and targets for the given graphs, or for this process's share of them."""
-        return compute_outputs([self.judge], self.task, self._ordered(index), self.fabric.device)
+        (outputs,), targets = compute_outputs([self.judge], self.task, self._ordered(index), self.fabric.device)
+        return outputs, targets
 
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
