@@ -59,9 +59,9 @@ def load(
     return dataset.with_features(added) if walks or cliques or cycles else dataset
 
 
-def read_own(path: str | Path, schema: "Schema | None" = None, **options: Any) -> "Graphs":
+def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
     """One's own graphs, checked: a JSON-lines file, a CSV file of molecules, or a zip or folder in TU's or GIN's format;
-    read as those that a ``schema`` is of, where one is given. ``options`` are those of molecules."""
+    read as those that a ``schema`` is of, where one is given."""
     if not is_own(path):  # which refuses a name that is a data set's too
         known = f"; pggnn data stats {path} describes the data set" if plain_name(path) in CATALOGUE else ""
         raise FileNotFoundError(f"there is no file or folder {Path(path).absolute()}{known}")
@@ -72,7 +72,7 @@ def read_own(path: str | Path, schema: "Schema | None" = None, **options: Any) -
     if is_table(path):
         from pggnn.data.formats.molecules import read_molecules
 
-        return read_molecules(path, schema, **options)[0]
+        return read_molecules(path, schema)[0]
     from pggnn.data.formats.jsonl import read_jsonl
 
     return read_jsonl(path, schema)[0]

@@ -5,7 +5,8 @@ depend on how the SMILES is written, as ``@`` and ``/`` do. Hydrogens are counte
 needs them. A salt is one graph of several parts.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,7 @@ BOND: Blocks = {
 }
 SPLIT = "split"
 """The column that says which rows train, validate and test."""
+MOST_LINES = 5
 FIRST = 20
 """Rows that must be SMILES where no column is named so."""
 
@@ -127,7 +129,7 @@ def read_molecules(
     problems = [f"line {table.lines[number]}, {why}" for number, why in said.items()]
     if problems and not (skip_invalid and kept):
         more = len(problems) > MOST_PROBLEMS
-        hint = "" if skip_invalid else "--data.skip-invalid goes on without such rows"
+        hint = "" if skip_invalid else "--skip-invalid (of pggnn train: --data.skip-invalid) goes on without such rows"
         raise InvalidFile(path, problems[:MOST_PROBLEMS], more, hint)
     edges = np.array(ends, np.int64).reshape(-1, 1, 2)
     graph = ({"y": as_targets(y, schema)} if wanted else {}) | ({"scaffold": torch.tensor(group)} if scaffolds else {})
@@ -152,7 +154,7 @@ def find_smiles(table: Table) -> str:
         named = [name for name in table.header if all(map(_is_smiles, some.column(name)))]
     if len(named) != 1:
         which = f"it may be {' or '.join(map(repr, named))}" if named else f"its columns are {table.columns}"
-        raise ValueError(f"{table.path}: which column has the SMILES? Name it by --data.smiles; {which}")
+        raise ValueError(f"{table.path}: which column has the SMILES? Name it by --smiles (of pggnn train: --data.smiles); {which}")
     return named[0]
 
 
@@ -167,9 +169,9 @@ def read_smiles(text: str) -> Any:
             drawn = chem.MolFromSmiles(text, sanitize=False)
             problems = [] if drawn is None else chem.DetectChemistryProblems(drawn)
             why = problems[0].Message() if problems else "it is not valid SMILES"
-            raise Problem(f"the SMILES {text[:80]!r} cannot be read: {why}")
+            raise Problem(f"the SMILES '{text[:80]}' cannot be read: {why}")
     if molecule.GetNumAtoms() == 0:
-        raise Problem(f"the SMILES {text[:80]!r} has no atom")
+        raise Problem(f"the SMILES '{text[:80]}' has no atom")
     return molecule
 
 
@@ -203,9 +205,41 @@ def scaffold(molecule: Any) -> str:
     return str(MurckoScaffoldSmiles(mol=molecule))
 
 
-def canonical(text: str) -> str:
-    """The same SMILES for every way to write a molecule."""
-    return str(_rdkit()[0].MolToSmiles(read_smiles(text)))
+def describe_molecules(
+    table: Table, left_out: Collection[int], smiles: str | None = None, targets: Sequence[str] = ()
+) -> tuple[str, list[str]]:
+    """What chemists look out for, in words, and hints: salts, charges, single atoms, the same molecule twice.
+
+    Args:
+        table: The file.
+        left_out: Numbers of rows that cannot be read.
+        smiles, targets: Columns, see :func:`read_molecules`.
+    """
+    chem, _ = _rdkit()
+    counts = Counter[str]()
+    places: dict[str, list[int]] = {}
+    for number, text in enumerate(table.column(smiles or find_smiles(table))):
+        if number in left_out:
+            continue
+        molecule = read_smiles(text)
+        counts["of several parts (salts, mixtures)"] += len(chem.GetMolFrags(molecule)) > 1
+        counts["charged"] += chem.GetFormalCharge(molecule) != 0
+        counts["of a single atom"] += molecule.GetNumAtoms() == 1
+        places.setdefault(str(chem.MolToSmiles(molecule)), []).append(number)
+    said = [f"{len(places):,} different ones", *(f"{count:,} {what}" for what, count in counts.items() if count)]
+    repeated = [rows for rows in places.values() if len(rows) > 1]
+    if not repeated:
+        return ", ".join(said), []
+    place = [table.header.index(name) for name in targets]
+    unlike = [rows for rows in repeated if len({tuple(table.rows[row][i] for i in place) for row in rows}) > 1]
+    said.append(f"{len(repeated):,} that occur more than once")
+    hints = ["A molecule that occurs more than once may train and test: --protocol.kind scaffold keeps its rows together."]
+    if unlike:
+        said[-1] += f", {len(unlike):,} of them with other targets"
+        lines = [" and ".join(str(table.lines[row]) for row in rows[:2]) for rows in unlike[:MOST_LINES]]
+        more = f" and {len(unlike) - MOST_LINES:,} more" if len(unlike) > MOST_LINES else ""
+        hints.append(f"The same molecule has other targets: lines {'; '.join(lines)}{more}. Networks learn their mean.")
+    return ", ".join(said), hints
 
 
 def _named(name: str, cell: str, schema: Schema) -> float:
