@@ -56,13 +56,13 @@ class Graphs:
             for name, value in getattr(self, level).items():
                 yield level, name, value
 
-    def targets_of(self, index: Tensor) -> Tensor:
-        """The targets of the graphs with these numbers, or those of their nodes."""
+    def targets(self, index: Tensor) -> Tensor:
+        """``y`` of these graphs, or of their nodes."""
         if self.schema.level == "graph":
             return self.graph["y"][index]
-        chosen = torch.zeros(len(self), dtype=torch.bool)
+        chosen = torch.zeros(len(self), dtype=torch.bool, device=self.nodes.device)
         chosen[index] = True
-        return self.node["y"][chosen.repeat_interleave(self.nodes.cpu()).to(self.node["y"].device)]
+        return self.node["y"][chosen.repeat_interleave(self.nodes)]
 
     def known_targets(self) -> Tensor:
         """``[G]`` how many targets of each graph, or of its nodes, are known."""

@@ -26,6 +26,7 @@ def train(arguments: Sequence[str]) -> None:
     with loading():
         from pggnn.train.engine.distributed import is_main
         from pggnn.train.runs.run import train as run
+        from pggnn.train.runs.stored import Run
 
     try:
         summary = run(config, resume)
@@ -34,6 +35,8 @@ def train(arguments: Sequence[str]) -> None:
     if not is_main():
         return
     say(f"{config.folder}: {summary.metric} {summary}")
+    trained = Run.read(config.folder)
+    say(f"To compare with: {trained.beside()}. {trained.warning}".rstrip())
     if config.protocol.kind == "folds":
         say(
             f"These are the test folds at epoch {', '.join(map(str, summary.epochs))}, where their mean is best, as in "
@@ -85,6 +88,8 @@ def evaluate(args: argparse.Namespace) -> None:
         rows.append(["mean ± std", *(f"{statistics.fmean(one):.4f} ± {deviation(one):.4f}" for one in columns)])
     say(f"{args.run}: {args.which} checkpoint on {part}\n")
     print_table(rows, right={*range(1, len(names) + 1)})
+    if "baseline" in names:
+        say(f"baseline: {names[0]} of one answer for all, the most frequent class or the mean in training")
     if args.json is not None:
         write_json(args.json, found)
         say(f"Figures: {args.json}")

@@ -94,9 +94,10 @@ class NetworkOptions:
     numberings: int = whole(1, 1, 1000)
     """Answers are the mean over this many random numberings, of the kind that model.numbering names; 1: answers are
     made with the numbering of the data."""
-    init: Literal["glorot", "torch", "accumulate"] = "glorot"
-    """How weights start. glorot: as the paper's appendix says; torch: uniform within ±1/√width, as in its authors'
-    code; accumulate: the same, with LSTMs that add up their inputs (pggnn.nn.accumulate_init)."""
+    init: Literal["guess", "glorot", "torch", "accumulate"] = "guess"
+    """How weights start. glorot: as the paper's appendix says; guess: the same, but answers start at the frequencies of
+    the classes or the mean of the targets; torch: uniform within ±1/√width, as in the code of the paper's authors;
+    accumulate: the same, with LSTMs that add up their inputs (pggnn.nn.accumulate_init)."""
 
 
 if TYPE_CHECKING:

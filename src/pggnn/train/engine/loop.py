@@ -28,7 +28,7 @@ from pggnn.train.engine.distributed import share_norms
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.log import Log, Record
 from pggnn.train.engine.memory import peak_memory
-from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, unit_of
+from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, guess_first, unit_of
 from pggnn.train.engine.schedule import Schedule
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 
@@ -81,7 +81,7 @@ class Training:
         schema = collater.graphs.schema
         self.task, unit = Task(schema, optim.loss, tuple(config.protocol.metric)), None
         if optim.standardize and self.task.kind == "regression":
-            unit = unit_of(self.task.targets(collater.graphs.targets_of(split.train)))
+            unit = unit_of(self._targets_of(split.train))
             self.task = replace(self.task, deviation=torch.tensor(unit["deviation"], device=fabric.device))
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
@@ -156,6 +156,12 @@ class Training:
         """Trains to the end; returns what came out."""
         state, main = self.state, self.fabric.is_global_zero
         log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
+        guess, unit = self.task.guess(self._targets_of(self.split.train)), state.get("unit")
+        if state["epoch"] == 0 and self.config.model.init == "guess":
+            self.batches.epoch = 1
+            some = self.collater.collate(self.batches.chosen()[0]).to(self.fabric.device)
+            start = guess if unit is None else (guess - guess.new_tensor(unit["mean"])) / self.task.deviation
+            guess_first(Scorer(self.network, self.config.model.edge_features), start, some)
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
             begin = time.perf_counter()
             state["epoch"] += 1
@@ -175,7 +181,14 @@ class Training:
             log.close()
         ended = "learning rate" if self.schedule.ended else "epochs"
         figures = {"metric": self.task.metric, "ended": ended, "parameters": self.parameters}
-        return {**figures, "memory": peak_memory(), **state}
+        parts = {part: getattr(self.split, part) for part in ("val", "test")}
+        baseline = {part: self.task.baseline(guess, self._targets_of(index))[self.task.metric]
+                    for part, index in parts.items() if index is not None}  # fmt: skip
+        return {**figures, "baseline": baseline, "memory": peak_memory(), **state}
+
+    def _targets_of(self, index: Tensor) -> Tensor:
+        """The targets of the given graphs, or of their nodes."""
+        return self.task.targets(self.collater.graphs.targets(index.to(self.collater.device)))
 
     def train_epoch(self, callback: Callback) -> float:
         """One epoch; returns the mean loss."""

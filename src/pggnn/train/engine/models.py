@@ -15,7 +15,7 @@ from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.lists import LISTS
 from pggnn.nn.conv import SequenceConv
-from pggnn.nn.init import accumulate_init, torch_init
+from pggnn.nn.init import accumulate_init, scaled_init, start_scores, torch_init
 from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
 from pggnn.search import TooMany
@@ -25,7 +25,7 @@ from pggnn.train.engine.memory import available
 
 ARRANGED = ("orderings", "root", "reduce", "group")
 """Options of PG-GNN where it reads arrangements."""
-STARTS = {"torch": torch_init, "accumulate": accumulate_init}
+STARTS = {"torch": torch_init, "accumulate": accumulate_init, "guess": scaled_init}
 """Other starts than the layers' own, which is Glorot's."""
 
 
@@ -119,6 +119,13 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
         block=config.block, numbering=config.numbering, numberings=config.numberings, **own,
     )  # fmt: skip
     return network.apply(STARTS[config.init]) if config.init in STARTS else network
+
+
+def guess_first(scorer: "Scorer", guess: Tensor, batch: Batch) -> None:
+    """Starts the scores of a network, or of each in a committee, at a guess; ``batch`` holds some training graphs."""
+    network = scorer.network
+    for one in network.networks if isinstance(network, Committee) else [network]:
+        start_scores(cast(Network, one), guess, lambda copied: Scorer(copied, scorer.edge_features)(batch))
 
 
 def allot_workspace(network: Network | Committee, device: torch.device) -> None:

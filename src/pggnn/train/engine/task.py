@@ -22,6 +22,11 @@ LOSSES: dict[str, tuple[str, Callable[..., Tensor]]] = {
 DEFAULT_LOSS = {"regression": "mse", "classification": "cross_entropy", "multilabel": "bce"}
 METRIC = {"regression": "MAE", "classification": "accuracy", "multilabel": "average precision"}
 LESS_IS_BETTER = ("MAE", "RMSE")
+BASELINE = {
+    "regression": "always the mean", "classification": "always the most frequent class",
+    "multilabel": "always the labels' frequencies",
+}  # fmt: skip
+"""What is answered without a network: the same for all, from the training graphs."""
 
 NONFINITE = "nonfinite"
 """Key, among metrics, of the answers that are not finite."""
@@ -78,6 +83,19 @@ class Task:
     def columns(self) -> int:
         """Targets in a row."""
         return 1 if self.kind == "classification" else self.schema.out_channels
+
+    def guess(self, targets: Tensor) -> Tensor:
+        """``[C]`` the scores that have the least loss of those that are the same for all these targets; as a metric
+        sees it the most frequent class, or the mean (the median, where that is the loss)."""
+        if self.kind == "classification":
+            counts = targets[targets >= 0].bincount(minlength=self.schema.out_channels)
+            return ((counts + 1) / (counts.sum() + len(counts))).log()
+        mean: Tensor = (targets.nanmedian(0).values if self.loss_name == "mae" else targets.nanmean(0)).nan_to_num()
+        return mean.clamp(1e-4, 1 - 1e-4).logit() if self.kind == "multilabel" else mean
+
+    def baseline(self, guess: Tensor, targets: Tensor) -> dict[str, float]:
+        """The metrics of one :meth:`guess` for all targets."""
+        return self.measure(self.outputs(guess.repeat(len(targets), 1)), targets)
 
     def targets(self, y: Tensor) -> Tensor:
         """The targets, one row for each row of scores where those have several columns."""

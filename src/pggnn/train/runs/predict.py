@@ -168,6 +168,9 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
                 raise ValueError(f"{name}: no target is known, so there is nothing to evaluate against")
         outputs, targets = trained.answers(collater, index, [trial])
         figures: dict[str, Any] = task.measure(outputs, targets)
+        if data is None:
+            guess = task.guess(task.targets(graphs.targets(found.train)))
+            figures["baseline"] = task.baseline(guess, targets)[task.metric]
         numbers = torch.arange(len(index))
         if trained.schema.level == "node":
             numbers = numbers.repeat_interleave(collater.counts[0].cpu()[index])

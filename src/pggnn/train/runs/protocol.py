@@ -54,6 +54,8 @@ class TrialResult(TypedDict):
     best_epoch: int
     val: float | None
     test: float
+    baseline: NotRequired[dict[str, float]]
+    """The metric of the most frequent class, or of the mean, on ``"val"`` and ``"test"``."""
     seconds: float
 
 

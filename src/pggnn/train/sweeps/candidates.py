@@ -60,6 +60,8 @@ class Candidate:
     options: Arguments
     late: float
     """The mean over the second half of the epochs, where no epoch is chosen."""
+    beside: str = ""
+    """The figure of an answer that is the same for all, in words."""
     otherwise: tuple[str, ...] = ()
     """Options of the run that differ from these."""
 
@@ -121,7 +123,7 @@ def measure(key: RunKey, search: Search, run: Run) -> Candidate:
     assert run.seconds is not None
     return Candidate(
         *key, run.metric, statistics.fmean(values), protocol.deviation(values), statistics.fmean(epochs),
-        len(logs), run.seconds, search.candidates[key[0]], late,
+        len(logs), run.seconds, search.candidates[key[0]], late, run.beside("val"),
         tuple(difference(run.config, own, (*CIRCUMSTANCES, "protocol.seeds"))),
     )  # fmt: skip
 
@@ -138,6 +140,7 @@ def write(ranked: list[Candidate], path: Path) -> None:
         "Second half: the mean over the second half of the epochs, where no epoch is chosen.",
         "No test figure was read for this.",
     ]
+    notes += dict.fromkeys(f"{one.data}, {one.beside}." for one in ranked if one.beside)
     for otherwise in dict.fromkeys(one.otherwise for one in ranked if one.otherwise):
         of = dict.fromkeys(one.data for one in ranked if one.otherwise == otherwise)
         notes.append(f"{', '.join(of)}: {'; '.join(otherwise)}.")
