@@ -43,7 +43,7 @@ def graphs(tmp_path):
 @pytest.fixture
 def trained(small, fit):
     def trained(data, **options):
-        config = small(data_name=data, data_options={}, optim_epochs=2, **options)
+        config = small(data_name=data, data_options={}, optim_epochs=2, model_init="glorot", **options)
         fit(config)
         return config
 

@@ -27,7 +27,7 @@ DOCS = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
 SMALL = (
     *("--data.name", "ER", "--data.options", "{task: triangles, seed: 0, graphs: 60}", "--model.hidden", "4"),
     *("--model.layers", "1", "--model.rnn_layers", "1", "--optim.epochs", "1", "--run.device", "cpu"),
-    *("--run.tensorboard", "false", "--protocol.kind", "random"),
+    *("--run.tensorboard", "false", "--protocol.kind", "random", "--model.init", "glorot"),
 )
 OTHER = ("--model.name", "gin")
 
@@ -64,6 +64,7 @@ def test_what_helped_is_tried_together_and_validation_decides(tuned):
     for one in ranked:
         (folder,) = out.glob(f"{one.name.lower().replace(' + ', '-').replace(' ', '-')}/seed0")
         assert one.mean == min(record["val"] for record in log.read(folder))
+    assert re.search(r"ER, always the mean: \d", (out / "tune.md").read_text())
     best, given = load(out / "best.yaml"), parse([*SMALL, *ranked[0].options])[0]
     assert (best.data, best.model, best.optim, best.protocol) == (given.data, given.model, given.optim, given.protocol)
 

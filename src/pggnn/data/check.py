@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from pggnn.data.cost import RINGS_COST, Aggregation, count_list_steps, measure_w
 from pggnn.data.features.lists import search_lists
 from pggnn.data.formats.validation import describe
 from pggnn.data.graphs import Graphs, is_known, starts
-from pggnn.data.loading import read_own
+from pggnn.data.loading import is_table, read_own
 from pggnn.data.schema import SPLITS, Name
 from pggnn.search import TooMany
 from pggnn.transforms import AddRings
@@ -37,12 +38,15 @@ class FileSummary:
 
     topics: dict[str, str]
     hints: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    """Rows of the file that were not read, and why."""
 
     def text(self, width: int) -> str:
         """The summary, wrapped to ``width`` columns."""
         indent = max(map(len, self.topics)) + 2
         rows = [(f"{topic:{indent}}", words) for topic, words in self.topics.items()]
-        rows += [(f"{'hint':{indent}}", words) for words in self.hints]
+        for topic, found in (("left out", self.left_out), ("hint", self.hints)):
+            rows += [(f"{topic:{indent}}", words) for words in found]
         return "\n".join(
             fill(words, max(width, 40), initial_indent=first, subsequent_indent=" " * indent) for first, words in rows
         )
@@ -51,14 +55,30 @@ class FileSummary:
 Track = Callable[[Sequence[int]], Iterable[int]]
 
 
-def check(path: str | Path, track: Track = iter) -> FileSummary:
-    """Reads a JSON-lines file, or a zip or folder in TU's or GIN's format, and sums it up; errors say what is wrong.
+def check(path: str | Path, track: Track = iter, **options: Any) -> FileSummary:
+    """Reads a JSON-lines file, a CSV file of molecules, or a zip or folder in TU's or GIN's format, and sums it up;
+    errors say what is wrong.
 
     Args:
         path: The file, zip or folder.
         track: Shows progress: it is given the numbers of the graphs whose rings are sought, and returns them.
+        options: Those of a CSV file: ``target``, ``smiles``, ``skip_invalid``.
     """
-    return summarize(read_own(path), track)
+    if not is_table(path):
+        if options:
+            raise ValueError(f"{path} is no CSV file: it has no option {' or '.join(options)}")
+        return summarize(read_own(path), track)
+    from pggnn.data.formats.molecules import describe_molecules, load_molecules
+
+    dataset = load_molecules(path, **options)
+    found, table, targets = summarize(Graphs.of(dataset), track), dataset.table, dataset.schema.targets
+    assert table is not None
+    found.topics["molecules"], hints = describe_molecules(table, dataset.left_out, options.get("smiles"), targets)
+    found.left_out = [f"line {table.lines[row]}, {why}" for row, why in dataset.left_out.items()]
+    if not targets:
+        hints.append(f"Which column is to be predicted? --target NAME (of pggnn train: --data.target): {table.columns}.")
+    found.hints += hints
+    return found
 
 
 def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:

@@ -39,6 +39,8 @@ class Schema:
     edge_labels: tuple[Name, ...] = ()
     degrees: bool = False
     """Whether the node labels are none of the file's, but the nodes' degrees."""
+    targets: tuple[str, ...] = ()
+    """Names of the targets, where they have any: the columns of a table."""
     flow: str = "source_to_target"
     """Which side of an edge is the neighbour, for layers and plans; on undirected graphs both choices agree."""
 

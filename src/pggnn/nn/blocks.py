@@ -91,10 +91,29 @@ def list_layer(name: str, width: int, hidden: int, edge_dim: int | None, options
     return LIST_LAYERS[name](width, hidden, **features, **options)
 
 
+class Scale(torch.nn.Module):
+    """Divides columns by their size, where it is known: sums over large graphs are large."""
+
+    size: OptTensor
+    """``[C]``; None for 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("size", None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Divides the columns of ``x``."""
+        return x if self.size is None else x / self.size
+
+
+def glorot_linear(width: int, out_channels: int) -> Linear:
+    """A linear map with Glorot's weights; ``-1`` takes the width from the first input."""
+    return Linear(width, out_channels, weight_initializer="glorot", bias_initializer="zeros")
+
+
 def two_layers(width: int, hidden: int, out_channels: int) -> torch.nn.Sequential:
     """Two linear maps with a ReLU between them."""
-    glorot = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
-    return torch.nn.Sequential(Linear(width, hidden, **glorot), torch.nn.ReLU(), Linear(hidden, out_channels, **glorot))
+    return torch.nn.Sequential(glorot_linear(width, hidden), torch.nn.ReLU(), glorot_linear(hidden, out_channels))
 
 
 class FeedForward(torch.nn.Module):

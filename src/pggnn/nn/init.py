@@ -1,12 +1,17 @@
 """Initialisations other than Glorot's."""
 
+import copy
+from collections.abc import Callable
 from math import sqrt
+from typing import Any, cast
 
 import torch
+from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn.dense.linear import Linear
 
 from pggnn.cells import Recurrence
+from pggnn.nn.model import Network
 
 
 def torch_init(module: torch.nn.Module) -> None:
@@ -25,6 +30,42 @@ def torch_init(module: torch.nn.Module) -> None:
         bound = 1 / sqrt(module.hidden_size if isinstance(module, Recurrence) else module.in_channels)
         for parameter in module.parameters(recurse=False):
             torch.nn.init.uniform_(parameter, -bound, bound)
+
+
+def scaled_init(module: torch.nn.Module) -> None:
+    """Lets a network divide its readouts by their sizes, which are 1 until :func:`start_scores` measures them; weights
+    stay as they are. For ``network.apply(scaled_init)``."""
+    if isinstance(module, Network):
+        for scale, head in zip(module.scales, module.scores, strict=True):
+            first = _linear(head)[0]
+            scale.size = first.weight.new_ones(first.in_channels)
+
+
+@torch.no_grad()
+def start_scores(network: Network, guess: Tensor, run: Callable[[Network], object]) -> None:
+    """Starts the scores of a network at a guess, the same for all graphs. Columns of readouts that are large are
+    divided by their root mean square, so that a step of the optimizer changes scores by little.
+
+    Args:
+        network: :func:`scaled_init` must have been applied to it.
+        guess: ``[C]``, the scores.
+        run: Calls a network with some graphs.
+    """
+    measured, found = copy.deepcopy(network).train(), []
+    for scale in measured.scales:
+        scale.register_forward_pre_hook(lambda _, args: found.append(args[0].double().square().mean(0).sqrt()))
+    run(measured)
+    for scale, head, size in zip(network.scales, network.scores, found, strict=True):
+        cast(Tensor, scale.size).copy_(size.clamp(min=1))
+        last = _linear(head)[-1]
+        last.weight.zero_()
+        last.bias.zero_()
+    last.bias.copy_(guess)
+
+
+def _linear(head: torch.nn.Module) -> list[Any]:
+    """The linear maps of a score."""
+    return [part for part in head.modules() if isinstance(part, Linear)]
 
 
 def accumulate_init(module: torch.nn.Module) -> None:

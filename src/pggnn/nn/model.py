@@ -6,13 +6,12 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout
-from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import OptTensor
 
 from pggnn.cells import is_integer
 from pggnn.lists import LISTS
-from pggnn.nn.blocks import FeedForward, ListPlans, Reads, SumConv, list_layer, two_layers
+from pggnn.nn.blocks import FeedForward, ListPlans, Reads, Scale, SumConv, glorot_linear, list_layer, two_layers
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import masked_rows, norm_layer
@@ -101,20 +100,16 @@ class Network(torch.nn.Module):
         self.norms = torch.nn.ModuleList(norm_layer(norm, width) for width in widths[1:])
         self.encoder: torch.nn.Module | None = None
         if block == "residual":
-            self.encoder = Linear(in_channels or -1, widths[0], weight_initializer="glorot", bias_initializer="zeros")
+            self.encoder = glorot_linear(in_channels or -1, widths[0])
             self.feeds = torch.nn.ModuleList(FeedForward(width, norm) for width in widths[1:])
         readouts = 2 if level == "graph" and readout in SIDE_BY_SIDE else 1
         self.scores = torch.nn.ModuleList(
             two_layers(readouts * width, width, out_channels)
             if block == "residual"
-            else Linear(
-                readouts * width if width > 0 else -1,
-                out_channels,
-                weight_initializer="glorot",
-                bias_initializer="zeros",
-            )
+            else glorot_linear(readouts * width if width > 0 else -1, out_channels)
             for width in (widths if scores == "all" else widths[-1:])
         )
+        self.scales = torch.nn.ModuleList(Scale() for _ in self.scores)
 
     def reset_parameters(self) -> None:
         for module in self.children():
@@ -179,8 +174,8 @@ class Network(torch.nn.Module):
                 by_readout = pooled.unflatten(1, (-1, sum(sizes)))
                 states = [state.flatten(1) for state in by_readout.split(sizes, dim=2)]
             total, *others = (
-                dropout(score(state), self.dropout, self.training)
-                for score, state in zip(self.scores, states, strict=True)
+                dropout(score(scale(state)), self.dropout, self.training)
+                for score, scale, state in zip(self.scores, self.scales, states, strict=True)
             )
             for other in others:
                 total = total + other

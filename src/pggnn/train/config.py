@@ -18,15 +18,24 @@ if TYPE_CHECKING:
 else:
     Name = Literal[tuple(MODELS)]
 
+Metric = Literal["MAE", "RMSE", "R2", "accuracy", "macro F1", "AUROC", "average precision"]
+
 
 @dataclass(frozen=True)
 class DataConfig:
     """The graphs."""
 
     name: str
-    """Name of a data set (pggnn data list), or path of your own graphs: JSON lines, or a folder in TU's format."""
+    """Name of a data set (pggnn data list), or path of your own graphs: JSON lines, a folder in TU's format, or
+    molecules as CSV."""
     root: str | None = None
     """Folder of the data sets; by default PGGNN_DATA, else data/."""
+    target: tuple[str, ...] = ()
+    """CSV: the columns to predict. A cell may be empty."""
+    smiles: str | None = None
+    """CSV: the column of SMILES; by default the one that is named so, or the only one that can be read as such."""
+    skip_invalid: bool = False
+    """CSV: leaves out rows that cannot be read; by default they are listed, and nothing is trained."""
     options: dict[str, Any] = field(default_factory=dict)
     """Further arguments of the data set's class, such as {task: cliques} or {task: cycles5} for counting."""
     walks: int = whole(0, 0, 1000)
@@ -89,9 +98,10 @@ class NetworkOptions:
     numberings: int = whole(1, 1, 1000)
     """Answers are the mean over this many random numberings, of the kind that model.numbering names; 1: answers are
     made with the numbering of the data."""
-    init: Literal["glorot", "torch", "accumulate"] = "glorot"
-    """How weights start. glorot: as the paper's appendix says; torch: uniform within ±1/√width, as in its authors'
-    code; accumulate: the same, with LSTMs that add up their inputs (pggnn.nn.accumulate_init)."""
+    init: Literal["guess", "glorot", "torch", "accumulate"] = "guess"
+    """How weights start. glorot: as the paper's appendix says; guess: the same, but answers start at the frequencies of
+    the classes or the mean of the targets; torch: uniform within ±1/√width, as in the code of the paper's authors;
+    accumulate: the same, with LSTMs that add up their inputs (pggnn.nn.accumulate_init)."""
 
 
 if TYPE_CHECKING:
@@ -151,6 +161,9 @@ class OptimConfig:
     average: float = real(0.0, PART)
     """Validates, tests and predicts with a moving average of the weights. Each epoch keeps this part of it, such as
     0.9, and less in the first epochs; 0: no average."""
+    standardize: bool = False
+    """Whether targets of a regression are learned with mean 0 and deviation 1, those of the training graphs. Answers and
+    figures are in their own unit."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
     """By default mean squared error, cross entropy, or binary cross entropy with several labels."""
 
@@ -159,10 +172,10 @@ class OptimConfig:
 class ProtocolConfig:
     """How graphs are split for training, validation and test."""
 
-    kind: Literal["auto", "splits", "random", "folds", "nested"] = "auto"
-    """The data set's own splits; a random one (80/10/10); the paper's cross-validation, which tests in every epoch and
-    reports the best; or nested cross-validation, where part of the training graphs chooses the epoch. By default the
-    data set's own splits where it has them, else a random one."""
+    kind: Literal["auto", "splits", "random", "scaffold", "folds", "nested"] = "auto"
+    """The data set's own splits; a random one (80/10/10), of molecules also by scaffolds, each in one part; the paper's
+    cross-validation, which tests in every epoch and reports the best; or nested cross-validation, where part of the
+    training graphs chooses the epoch. By default the data set's own splits where it has them, else a random one."""
     folds: int | Literal["given"] = whole(10, 2, 10**4)
     """Folds of a cross-validation, stratified and shuffled with the seed; given: the ten that come with the data
     (10fold_idx)."""
@@ -173,6 +186,9 @@ class ProtocolConfig:
     inductive: bool = False
     """Whether training sees the training nodes alone, and the edges between them, where the nodes of a graph are split.
     Validation and test see all."""
+    metric: list[Metric] = field(default_factory=list)
+    """The figure that chooses the epoch and is reported: the first of these that the task has. By default MAE, accuracy
+    or average precision."""
     report: Literal["best", "last"] = "best"
     """Test at the epoch with the best validation, or after the last."""
 
@@ -253,6 +269,14 @@ class Config:
     def folder(self) -> Path:
         """Where the run is kept."""
         return Path(self.run.out or f"runs/{Path(self.data.name).stem.lower()}-{self.model.name}")
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """What :func:`pggnn.data.loading.load` takes beside name and root of the data."""
+        data = self.data
+        columns = {"target": data.target, "smiles": data.smiles, "skip_invalid": data.skip_invalid}
+        columns["scaffolds"] = self.protocol.kind == "scaffold"
+        return data.added | {name: value for name, value in columns.items() if value} | data.options
 
 
 KEYS = [f"{part.name}.{key.name}" for part in fields(Config) for key in fields(get_type_hints(Config)[part.name])]

@@ -38,9 +38,12 @@ from torch import Tensor
 
 from pggnn.data.dataset import GraphDataset, Transform
 from pggnn.data.formats.validation import (
+    GZIP,
     MASKS,
     MOST_NODES,
+    MOST_PROBLEMS,
     GraphLine,
+    InvalidFile,
     KeyColumn,
     Problem,
     check_graph,
@@ -50,20 +53,9 @@ from pggnn.data.formats.validation import (
 from pggnn.data.graphs import Graphs, compact, join_columns
 from pggnn.data.schema import SPLITS, UNKNOWN, Name, Schema
 
-MOST_PROBLEMS = 20
 OF_NODES = ("x", "node_labels", "y", "node_y")
 COLUMNS = (*OF_NODES, "edge_attr", "edge_labels")
 LONGEST_LINE = 128 * 2**20
-GZIP = b"\x1f\x8b"
-
-
-class InvalidFile(ValueError):
-    """A file that cannot be read as graphs; :attr:`problems` says why, each with its place."""
-
-    def __init__(self, path: str | Path, problems: list[str], more: bool):
-        self.problems = problems
-        count = f"{len(problems)}{' or more' * more} problem{'s' * (len(problems) > 1)}"
-        super().__init__("\n  ".join([f"{path}: {count}", *problems]))
 
 
 def load_jsonl(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from difflib import get_close_matches
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,17 @@ MOST_NODES = 50_000_000
 """In one file: a few digits must not be able to fill the memory."""
 LARGEST = float(np.finfo(np.float32).max)
 HINTS = {bool: "; write 1 or 0", type(None): "; fill the gap, or leave the graph out"}
+MOST_PROBLEMS = 20
+GZIP = b"\x1f\x8b"
+
+
+class InvalidFile(ValueError):
+    """A file that cannot be read as graphs; :attr:`problems` says why, each with its place."""
+
+    def __init__(self, path: str | Path, problems: list[str], more: bool, hint: str = ""):
+        self.problems = problems
+        count = f"{len(problems)}{' or more' * more} problem{'s' * (len(problems) > 1)}"
+        super().__init__("\n  ".join([f"{path}: {count}", *problems, *filter(None, [hint])]))
 
 
 class Problem(ValueError):

@@ -30,7 +30,7 @@ def ordered_batches(
 def compute_outputs(
     models: Sequence[torch.nn.Module], task: Task, batches: Iterable[Batch], device: torch.device, targets: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Mean output of the models for each graph or node, and its target.
+    """Outputs of each model for each graph or node, ``[models, N, C]``, and the targets.
 
     Models that draw random numbers draw the same ones each time; the state of the generators is left as it was.
 
@@ -49,8 +49,8 @@ def compute_outputs(
         for batch in batches:
             if batch.edge_index.device != device:
                 batch = batch.to(device, non_blocking=True)
-            outputs.append(torch.stack([task.outputs(model(batch)) for model in models]).mean(0))
+            outputs.append(torch.stack([task.outputs(model(batch)) for model in models]))
             found += [task.targets(batch.y)] if targets else []
     if not outputs:
-        return torch.empty(0, task.schema.out_channels), torch.empty(0)
-    return torch.cat(outputs), torch.cat(found) if targets else torch.empty(0)
+        return torch.empty(len(models), 0, task.schema.out_channels), torch.empty(0)
+    return torch.cat(outputs, dim=1), torch.cat(found) if targets else torch.empty(0)

@@ -4,7 +4,7 @@ import copy
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import mul
@@ -31,7 +31,7 @@ from pggnn.train.engine.distributed import share_norms
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.log import Log, Record
 from pggnn.train.engine.memory import peak_memory
-from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, lists_for
+from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, guess_first, lists_for, unit_of
 from pggnn.train.engine.schedule import Schedule
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 
@@ -84,12 +84,15 @@ class Training:
         self.config, self.split, self.seed, self.folder, self.fabric = config, split, seed, folder, fabric
         self.collater, optim = collater, config.optim
         schema = collater.graphs.schema
-        self.task = Task(schema, optim.loss)
+        self.task, unit = Task(schema, optim.loss, tuple(config.protocol.metric)), None
+        if optim.standardize and self.task.kind == "regression":
+            unit = unit_of(self._targets_of(split.train))
+            self.task = replace(self.task, deviation=torch.tensor(unit["deviation"], device=fabric.device))
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
         allot_workspace(self.network, fabric.device)
         share_norms(self.network)
-        scorer = Scorer(self.network, config.model.edge_features)
+        scorer = Scorer(self.network, config.model.edge_features, unit)
         self.adam = torch.optim.AdamW(
             scorer.parameters(), optim.lr, weight_decay=optim.weight_decay,
             fused=config.run.precision != "16" or optim.clip is None,  # or gradients are unscaled too late to clip them
@@ -102,13 +105,14 @@ class Training:
         self.judge = self.scorer
         """What is evaluated: the network, or its moving average."""
         if self.average is not None:
-            self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
+            self.judge = fabric.setup(Scorer(self.average, config.model.edge_features, unit))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
         self._shard = fabric.global_rank, fabric.world_size
         self._known = collater.graphs.known_targets(split.by_node)
         self.batches = self._training_batches()
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
+        self.state |= {"unit": unit} if unit else {}
 
     def _training_batches(self) -> Batches:
         """The batches to train on: graphs, or nodes. Inductive training sees no other nodes than those."""
@@ -172,6 +176,13 @@ class Training:
         """Trains to the end; returns what came out."""
         state, main = self.state, self.fabric.is_global_zero
         log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
+        guess, unit = self.task.guess(self._targets_of(self.split.train)), state.get("unit")
+        if state["epoch"] == 0 and self.config.model.init == "guess":
+            every, deviation = copy.copy(self.batches), self.task.deviation
+            every.epoch, every.shard = 1, (0, 1)  # all processes start the same way
+            some = every[0].to(self.fabric.device)
+            start = guess if unit is None else (guess - guess.new_tensor(unit["mean"])) / deviation
+            guess_first(Scorer(self.network, self.config.model.edge_features), start, some)
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
             begin = time.perf_counter()
             state["epoch"] += 1
@@ -191,7 +202,14 @@ class Training:
             log.close()
         ended = "learning rate" if self.schedule.ended else "epochs"
         figures = {"metric": self.task.metric, "ended": ended, "parameters": self.parameters}
-        return {**figures, "memory": peak_memory(), **state}
+        parts = {part: getattr(self.split, part) for part in ("val", "test")}
+        baseline = {part: self.task.baseline(guess, self._targets_of(index))[self.task.metric]
+                    for part, index in parts.items() if index is not None}  # fmt: skip
+        return {**figures, "baseline": baseline, "memory": peak_memory(), **state}
+
+    def _targets_of(self, index: Tensor) -> Tensor:
+        """The targets of the given graphs, or of their nodes; or of the given nodes."""
+        return self.task.targets(self.collater.graphs.targets(index.to(self.collater.device), self.split.by_node))
 
     def train_epoch(self, callback: Callback) -> float:
         """One epoch; returns the mean loss."""
@@ -269,13 +287,14 @@ class Training:
         """The task's metrics over a part of the graphs or nodes, and how many answers are not finite, over all
         processes."""
         batches = self._evaluated.get(part) or self._evaluation_batches(part)
-        outputs, targets = compute_outputs([self.judge], self.task, batches, self.fabric.device)
+        (outputs,), targets = compute_outputs([self.judge], self.task, batches, self.fabric.device)
         lost: Any = self.fabric.all_reduce((~is_finite(outputs)).sum(), reduce_op="sum")
         return self.task.measure(outputs, targets) | {NONFINITE: int(lost)}
 
     def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs and targets for the given graphs or nodes, or for this process's share of them."""
-        return compute_outputs([self.judge], self.task, self._ordered(index), self.fabric.device)
+        (outputs,), targets = compute_outputs([self.judge], self.task, self._ordered(index), self.fabric.device)
+        return outputs, targets
 
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""

@@ -15,16 +15,17 @@ from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.lists import LISTS
 from pggnn.nn.conv import SequenceConv
-from pggnn.nn.init import accumulate_init, torch_init
+from pggnn.nn.init import accumulate_init, scaled_init, start_scores, torch_init
 from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
 from pggnn.search import TooMany
 from pggnn.train.config import Config, ModelConfig
+from pggnn.train.engine.checkpoint import Unit
 from pggnn.train.engine.memory import available
 
 ARRANGED = ("orderings", "root", "reduce", "group")
 """Options of PG-GNN where it reads arrangements."""
-STARTS = {"torch": torch_init, "accumulate": accumulate_init}
+STARTS = {"torch": torch_init, "accumulate": accumulate_init, "guess": scaled_init}
 """Other starts than the layers' own, which is Glorot's."""
 
 
@@ -120,6 +121,13 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
     return network.apply(STARTS[config.init]) if config.init in STARTS else network
 
 
+def guess_first(scorer: "Scorer", guess: Tensor, batch: Batch) -> None:
+    """Starts the scores of a network, or of each in a committee, at a guess; ``batch`` holds some training graphs."""
+    network = scorer.network
+    for one in network.networks if isinstance(network, Committee) else [network]:
+        start_scores(cast(Network, one), guess, lambda copied: Scorer(copied, scorer.edge_features)(batch))
+
+
 def allot_workspace(network: Network | Committee, device: torch.device) -> None:
     """Lets each layer keep one part in :data:`~pggnn.ops.SHARES` of a GPU's memory for its states."""
     for module in network.modules():
@@ -134,12 +142,21 @@ def clip_gradients(network: Network | Committee, most: float) -> None:
         torch.nn.utils.clip_grad_norm_(one.parameters(), most)
 
 
-class Scorer(torch.nn.Module):
-    """A network that takes batches; nodes without features all have the feature 1."""
+def unit_of(targets: Tensor) -> Unit:
+    """Mean and deviation of the known targets in each column, ``[N, C]``; a column that is constant has deviation 1."""
+    mean = targets.double().nanmean(0).nan_to_num(0)
+    deviation = (targets.double() - mean).square().nanmean(0).sqrt().nan_to_num(0)
+    return {"deviation": deviation.where(deviation > 0, 1).tolist(), "mean": mean.tolist()}
 
-    def __init__(self, network: Network | Committee, edge_features: bool = False) -> None:
+
+class Scorer(torch.nn.Module):
+    """A network that takes batches; nodes without features all have the feature 1. Its scores are in the given unit."""
+
+    def __init__(self, network: Network | Committee, edge_features: bool = False, unit: Unit | None = None) -> None:
         super().__init__()
         self.network, self.edge_features = network, edge_features
+        for name in ("deviation", "mean"):
+            self.register_buffer(name, None if unit is None else torch.tensor(unit[name]))  # type: ignore[literal-required]
 
     def forward(self, batch: Batch) -> Tensor:
         """The network's scores, for each graph or node, or those of each in a committee; of nodes that a batch names as
@@ -153,7 +170,9 @@ class Scorer(torch.nn.Module):
         edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
         real, lists = (getattr(batch, name, None) for name in ("real", "lists"))
         scores: Tensor = self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
-        return scores.index_select(-2, batch.rows) if "rows" in batch else scores
+        if "rows" in batch:
+            scores = scores.index_select(-2, batch.rows)
+        return scores if self.mean is None else scores * self.deviation + self.mean
 
 
 LESS = {"rings": 6, "paths": 2, "hops": 1}

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -20,6 +21,12 @@ LOSSES: dict[str, tuple[str, Callable[..., Tensor]]] = {
 }
 DEFAULT_LOSS = {"regression": "mse", "classification": "cross_entropy", "multilabel": "bce"}
 METRIC = {"regression": "MAE", "classification": "accuracy", "multilabel": "average precision"}
+LESS_IS_BETTER = ("MAE", "RMSE")
+BASELINE = {
+    "regression": "always the mean", "classification": "always the most frequent class",
+    "multilabel": "always the labels' frequencies",
+}  # fmt: skip
+"""What is answered without a network: the same for all, from the training graphs."""
 
 NONFINITE = "nonfinite"
 """Key, among metrics, of the answers that are not finite."""
@@ -31,6 +38,10 @@ class Task:
 
     schema: Schema
     loss_name: str = "auto"
+    metric_names: tuple[str, ...] = ()
+    """The metric that models are compared in is the first of these that the task has; by default that of METRIC."""
+    deviation: Tensor | None = None
+    """Unit of the loss, for each column of a regression."""
 
     def __post_init__(self) -> None:
         kind = self.schema.task
@@ -39,21 +50,28 @@ class Task:
         if self.loss_name != "auto" and LOSSES[self.loss_name][0] != kind:
             fitting = " or ".join(name for name, (one, _) in LOSSES.items() if one == kind)
             raise ValueError(f"optim.loss {self.loss_name} does not fit {kind}: choose {fitting}, or auto")
+        if self.metric_names and not set(self.metric_names) & set(known := self.metrics()):
+            raise ValueError(
+                f"protocol.metric {' '.join(self.metric_names)} does not fit {kind}: choose {' or '.join(known)}"
+            )
 
     @property
     def kind(self) -> str:
         """``"classification"``, ``"regression"`` or ``"multilabel"``."""
         return str(self.schema.task)
 
-    @property
+    @cached_property
     def metric(self) -> str:
         """Name of the figure that models are chosen by and compared in."""
-        return METRIC[self.kind]
+        if not self.metric_names:
+            return METRIC[self.kind]
+        known = self.metrics()
+        return next(name for name in self.metric_names if name in known)
 
-    @property
+    @cached_property
     def maximise(self) -> bool:
         """Whether more of it is better."""
-        return self.kind != "regression"
+        return self.metric not in LESS_IS_BETTER
 
     def better(self, value: float, than: float | None) -> bool:
         """Whether one value of the metric is better than another."""
@@ -65,6 +83,19 @@ class Task:
     def columns(self) -> int:
         """Targets in a row."""
         return 1 if self.kind == "classification" else self.schema.out_channels
+
+    def guess(self, targets: Tensor) -> Tensor:
+        """``[C]`` the scores that have the least loss of those that are the same for all these targets; as a metric
+        sees it the most frequent class, or the mean (the median, where that is the loss)."""
+        if self.kind == "classification":
+            counts = targets[targets >= 0].bincount(minlength=self.schema.out_channels)
+            return ((counts + 1) / (counts.sum() + len(counts))).log()
+        mean: Tensor = (targets.nanmedian(0).values if self.loss_name == "mae" else targets.nanmean(0)).nan_to_num()
+        return mean.clamp(1e-4, 1 - 1e-4).logit() if self.kind == "multilabel" else mean
+
+    def baseline(self, guess: Tensor, targets: Tensor) -> dict[str, float]:
+        """The metrics of one :meth:`guess` for all targets."""
+        return self.measure(self.outputs(guess.repeat(len(targets), 1)), targets)
 
     def targets(self, y: Tensor) -> Tensor:
         """The targets, one row for each row of scores where those have several columns."""
@@ -80,6 +111,8 @@ class Task:
         name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name
         scores, known = _wide(scores), is_known(targets)
         targets = targets.where(known, 0)
+        if self.deviation is not None:
+            scores, targets = scores / self.deviation, targets / self.deviation
         each = LOSSES[name][1](
             scores, targets if self.kind == "classification" else targets.to(scores.dtype), reduction="none"
         )
@@ -87,25 +120,24 @@ class Task:
         return (each if counts is None else each * counts.unsqueeze(-1)).sum() / self.columns
 
     def metrics(self) -> Any:
-        """A ``torchmetrics.MetricCollection``; the first is the one that models are compared in."""
+        """A ``torchmetrics.MetricCollection``."""
         import torchmetrics as tm
 
-        from pggnn.train.engine.multilabel import AUROC, AveragePrecision
+        from pggnn.train.engine.multilabel import AUROC, R2, AveragePrecision
 
-        classes: dict[str, Any] = {"num_classes": self.schema.out_channels, "validate_args": False}
-        labels: dict[str, Any] = {"num_labels": self.schema.out_channels, "validate_args": False}
-        found: dict[str, Any] = {
-            "regression": {"MAE": tm.MeanAbsoluteError(), "RMSE": tm.MeanSquaredError(squared=False)},
-            "classification": {
-                "accuracy": tm.classification.MulticlassAccuracy(average="micro", **classes),
-                "macro F1": tm.classification.MulticlassF1Score(average="macro", **classes),
-            },
-            "multilabel": {
-                "average precision": AveragePrecision(thresholds=None, **labels),
-                "AUROC": AUROC(thresholds=None, **labels),
-            },
-        }
-        return tm.MetricCollection(found[self.kind], compute_groups=False)
+        kind, channels = self.kind, self.schema.out_channels
+        found: dict[str, Any] = {}
+        if kind == "regression":
+            found |= {"MAE": tm.MeanAbsoluteError(), "RMSE": tm.MeanSquaredError(squared=False), "R2": R2()}
+        if kind == "classification":
+            classes: dict[str, Any] = {"num_classes": channels, "validate_args": False}
+            found["accuracy"] = tm.classification.MulticlassAccuracy(average="micro", **classes)
+            found["macro F1"] = tm.classification.MulticlassF1Score(average="macro", **classes)
+        if kind == "multilabel" or (kind == "classification" and channels == 2):
+            labels = channels if kind == "multilabel" else 1
+            for name, metric in (("average precision", AveragePrecision), ("AUROC", AUROC)):
+                found[name] = metric(num_labels=labels, thresholds=None, validate_args=False)
+        return tm.MetricCollection(found, compute_groups=False)
 
     def measurable(self, targets: Tensor) -> Tensor:
         """Targets in the type that the metrics expect."""
@@ -121,10 +153,13 @@ class Task:
         missed = targets[:0]
         if self.kind == "classification":  # or argmax would take NaN for the first class
             finite = is_finite(outputs)
-            outputs, targets, missed = outputs[finite], targets[finite], targets[~finite]
+            outputs, lost, targets, missed = outputs[finite], outputs[~finite], targets[finite], targets[~finite]
         if len(outputs):
             metrics.update(outputs, self.measurable(targets))
         for metric in metrics.values() if len(missed) else ():
+            if not hasattr(metric, "fn"):  # of probabilities, without which it is NaN
+                metric.update(lost, missed)
+                continue
             counts = missed.bincount(minlength=self.schema.out_channels)
             metric.fn += counts if metric.fn.numel() > 1 else counts.sum()
             metric._update_count += 1

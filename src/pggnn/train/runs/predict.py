@@ -4,6 +4,7 @@ import csv
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,12 +15,13 @@ from torch import Tensor
 from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
+from pggnn.data.formats.tables import Table
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
 from pggnn.files import csv_cell, read_json, to_json
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config
-from pggnn.train.engine.checkpoint import Checkpoint, load_weights
+from pggnn.train.engine.checkpoint import Checkpoint, load_weights, stored_unit
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.loop import BEST, LAST
 from pggnn.train.engine.models import Scorer, build, lists_for
@@ -29,6 +31,8 @@ from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import SCHEMA, check_same
 from pggnn.train.runs.protocol import Trial
 
+TABLE_OPTIONS = ("smiles", "skip_invalid", "scaffolds")
+"""Options of a CSV file that later ones are read with, too."""
 NOTE = "not finite"
 """The note of a row whose answer is NaN or infinite."""
 
@@ -54,7 +58,7 @@ class Trained:
     @property
     def task(self) -> Task:
         """What the outputs mean."""
-        return Task(self.schema, self.config.optim.loss)
+        return Task(self.schema, self.config.optim.loss, tuple(self.config.protocol.metric))
 
     @classmethod
     def load(cls, folder: str | Path, which: str = "best") -> "Trained":
@@ -85,17 +89,24 @@ class Trained:
             network = build(config.model, schema).to(torch.double if config.run.precision == "64" else torch.float)
             found = Checkpoint.load(path)
             load_weights(network, found.average or found.weights, path)
-            scorers[trial] = Scorer(network, config.model.edge_features).to(device()).eval()
+            unit = stored_unit(found.state, schema.out_channels, path)
+            scorers[trial] = Scorer(network, config.model.edge_features, unit).to(device()).eval()
         if not scorers:
             raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
         return cls(config, schema, scorers)
 
-    def read(self, path: str | Path) -> GraphDataset:
-        """Graphs of a file or data set, read as those that the networks were trained on."""
-        options: dict[str, Any] = dict(self.config.data.options)
+    def read(self, path: str | Path, **options: Any) -> GraphDataset:
+        """Graphs of a file or data set, read as those that the networks were trained on. Further options are those of
+        CSV files."""
+        known = self.config.loading
         if loading.is_own(path):
-            options = {"schema": self.schema}
-        dataset = loading.load(path, self.config.data.root, **self.config.data.added, **options)
+            own = {"schema": self.schema} | options
+            if loading.is_table(path):
+                own = {name: value for name, value in known.items() if name in TABLE_OPTIONS} | own
+            known = self.config.data.added | own
+        elif options:
+            raise ValueError(f"{path} has no option {' or '.join(options)}: it is no CSV file")
+        dataset = loading.load(path, self.config.data.root, **known)
         for what in ("in_channels", "edge_dim", "level", "flow", "node_labels", "edge_labels"):
             ours, theirs = getattr(self.schema, what), getattr(dataset.schema, what)
             if ours != theirs and not (what == "level" and theirs is None):
@@ -109,6 +120,14 @@ class Trained:
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """Mean outputs of the networks for the given graphs, probabilities of classes or values, and the targets; for
         the given nodes if ``by_node``."""
+        outputs, expected = self.outputs(collater, index, trials, targets, by_node)
+        return outputs.mean(0), expected
+
+    def outputs(
+        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True,
+        by_node: bool = False,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """The same of each network, ``[networks, N, C]``."""
         chosen = [self.scorers[trial] for trial in trials or self.scorers]
         batches = ordered_batches(
             collater, self.config.optim.batch_size, index, by_node=by_node, neighbours=self.config.fan
@@ -158,6 +177,9 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
                 raise ValueError(f"{name}: no target is known, so there is nothing to evaluate against")
         outputs, targets = trained.answers(collater, index, [trial], by_node=by_node)
         figures: dict[str, Any] = task.measure(outputs, targets)
+        if data is None:
+            guess = task.guess(task.targets(graphs.targets(found.train, found.by_node)))
+            figures["baseline"] = task.baseline(guess, targets)[task.metric]
         graph = collater.graph_of_node[index] if by_node else index
         if trained.schema.level == "node" and not by_node:
             graph = graph.repeat_interleave(collater.counts[0].cpu()[index])
@@ -169,16 +191,36 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
 
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
-    ``"note"`` says so."""
+    ``"note"`` says so. Of several networks the row has the deviation of their answers, too. Rows of a table have all its
+    columns, also those that no graph could be made of."""
     collater = trained.collater(Graphs.of(dataset))
-    outputs, _ = trained.answers(collater, targets=False, by_node=bool(trained.config.data.neighbours))
+    outputs, _ = trained.outputs(collater, targets=False, by_node=bool(trained.config.data.neighbours))
+    spread = outputs.std(0, unbiased=False) if len(outputs) > 1 else outputs[0, :, :0]
+    answers = (
+        _answer(trained, *rows) for rows in zip(outputs.mean(0).tolist(), spread.tolist(), strict=True)
+    )
+    if dataset.table is not None:
+        yield from _complete(dataset, dataset.table, answers)
+        return
     names = dataset.ids or range(len(collater.graphs))
     places: list[dict[str, Any]] = [{"graph": name} for name in names]
     if trained.schema.level == "node":
         counts = collater.counts[0].tolist()
         places = [row | {"node": i} for row, nodes in zip(places, counts, strict=True) for i in range(nodes)]
-    for place, row in zip(places, outputs.tolist(), strict=True):
-        yield place | _answer(trained, row)
+    for place, answer in zip(places, answers, strict=True):
+        yield place | answer
+
+
+def _complete(dataset: GraphDataset, table: Table, answers: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows of a table with their answers, and with the reason where there is none."""
+    first = next(answers)
+    if taken := [name for name in first if name in table.header]:
+        raise ValueError(f"{table.path} has a column {taken[0]!r} already: rename it, since an answer goes there")
+    every = chain([first], answers)
+    for number, cells in enumerate(table.rows):
+        why = dataset.left_out.get(number)
+        answer = next(every) if why is None else dict.fromkeys(first) | {"note": why}
+        yield dict(zip(table.header, cells, strict=True)) | answer
 
 
 def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int, list[Name]]:
@@ -188,7 +230,7 @@ def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int,
     writer = csv.writer(file, lineterminator="\n")
     for count, row in enumerate(rows, start=1):
         if row["note"] == NOTE:
-            lost[row["graph"]] = None
+            lost[row.get("graph", f"row {count}")] = None
         if form == "jsonl":
             file.write(to_json(row) + "\n")
             continue
@@ -198,17 +240,19 @@ def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int,
     return count, [*lost]
 
 
-def _answer(trained: Trained, row: list[float]) -> dict[str, Any]:
+def _answer(trained: Trained, row: list[float], spread: list[float]) -> dict[str, Any]:
+    """An answer by the names of its columns; ``spread`` is empty of a single network."""
     if trained.task.kind == "classification":
         classes = trained.schema.classes
         best = max(range(len(row)), key=row.__getitem__)
         known = {"prediction": classes[best]} | {
             f"p({name})": round(p, 6) for name, p in zip(classes, row, strict=True)
         }
-    elif len(row) == 1:
-        known = {"prediction": row[0]}
+        known |= {"spread": spread[best]} if spread else {}
     else:
-        known = {f"prediction {i}": value for i, value in enumerate(row)}
+        names = [f" {name}" for name in trained.schema.targets or range(len(row))] if len(row) > 1 else [""]
+        known = {f"prediction{name}": value for name, value in zip(names, row, strict=True)}
+        known |= {f"spread{name}": value for name, value in zip(names, spread, strict=False)}
     if all(map(math.isfinite, row)):
         return known | {"note": None}
     return dict.fromkeys(known) | {"note": NOTE}

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import FOLDS, SPLITS
-from pggnn.data.splits import random_split, stratified_folds
+from pggnn.data.splits import grouped_split, random_split, stratified_folds
 from pggnn.files import write_json
 from pggnn.seeds import derived_seed
 from pggnn.train import packed
@@ -55,6 +55,8 @@ class TrialResult(TypedDict):
     best_epoch: int
     val: float | None
     test: float
+    baseline: NotRequired[dict[str, float]]
+    """The metric of the most frequent class, or of the mean, on ``"val"`` and ``"test"``."""
     seconds: float
 
 
@@ -129,6 +131,9 @@ def split(config: Config, graphs: Graphs, trial: Trial) -> Split:
     elif chosen == "random":
         parts = (every[part] for part in random_split(len(every), trial.seed))
         found = Split(*(part.sort()[0] if by_node else part for part in parts), by_node=by_node)
+    elif chosen == "scaffold":
+        groups = graphs.graph["scaffold"].cpu()[every]
+        found = Split(*(every[part] for part in grouped_split(groups, trial.seed)))
     else:
         found = _fold(config, graphs, trial, every)
     if not len(found.train) or not len(found.test) or (found.val is not None and not len(found.val)):

@@ -54,8 +54,8 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
         console: Where to show progress.
     """
     console = console or Console(stderr=True)
-    graphs = load_graphs(config)
-    task = Task(graphs.schema, config.optim.loss)
+    graphs = load_graphs(config, console)
+    task = Task(graphs.schema, config.optim.loss, tuple(config.protocol.metric))
     main = is_main()
     check(config, graphs)
     lists = lists_for(config, graphs, console) if main else None  # the other processes find them in the cache
@@ -155,16 +155,20 @@ def make_training(config: Config, trial: Trial, collater: Collater, folder: Path
     return Training(config, collater, protocol.split(config, collater.graphs, trial), trial.seed, folder, fabric)
 
 
-def load_graphs(config: Config) -> Graphs:
-    """The graphs of a run."""
+def load_graphs(config: Config, console: Console | None = None) -> Graphs:
+    """The graphs of a run; what is left out of them is said on the console."""
     data = config.data
     try:
-        dataset = loading.load(data.name, data.root, **data.added, **data.options)
+        dataset = loading.load(data.name, data.root, **config.loading)
     except TypeError as error:
         wrong = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if wrong is None:
             raise
-        raise ValueError(f"data.options: {data.name} has no option {wrong[1]}") from None
+        if wrong[1] == "scaffolds":
+            raise ValueError("protocol.kind scaffold is for molecules in a CSV file: choose another") from None
+        raise ValueError(f"data: {data.name} has no option {wrong[1]}") from None
+    if dataset.left_out and console is not None:
+        tell(console, dataset.describe_left_out())
     if len(dataset) < len(graphs := Graphs.of(dataset)):
         raise ValueError(
             f"data.options: split leaves out graphs of {data.name}; --protocol.kind says what trains and tests"

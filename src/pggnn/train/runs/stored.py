@@ -19,7 +19,7 @@ from pggnn.train import packed
 from pggnn.train.config import FILE, KEYS, Config, DataConfig
 from pggnn.train.engine import log
 from pggnn.train.engine.log import Record
-from pggnn.train.engine.task import METRIC
+from pggnn.train.engine.task import BASELINE, LESS_IS_BETTER, METRIC
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, is_run, missing
@@ -139,7 +139,7 @@ class Run:
     @property
     def lower_is_better(self) -> bool:
         """Whether less of the metric is better."""
-        return self.metric == METRIC["regression"]
+        return self.metric in LESS_IS_BETTER
 
     @property
     def scale(self) -> float:
@@ -150,6 +150,26 @@ class Run:
     def unit(self) -> str:
         """The metric and its unit, as a heading."""
         return f"{self.metric}{', %' if self.scale == 100 else ''}"
+
+    def baseline(self, part: str = "test") -> float | None:
+        """The metric of an answer that is the same for all; None where it was not measured."""
+        found = [result.get("baseline", {}).get(part) for result in self.results.values()]
+        return statistics.fmean(found) if found and None not in found else None
+
+    def beside(self, part: str = "test") -> str:
+        """:meth:`baseline`, in words; nothing where it is not known."""
+        value = self.baseline(part)
+        if value is None or self.schema is None:
+            return ""
+        return f"{BASELINE[str(self.schema.task)]}: {RunSummary(self.metric, value, 0, [value], [])}"
+
+    @property
+    def warning(self) -> str:
+        """Says so where the figure is not better than :meth:`baseline`."""
+        guessed, found = self.baseline(), self.figures
+        if guessed is None or found is None or (found.mean < guessed if self.lower_is_better else found.mean > guessed):
+            return ""
+        return "The network is no better than the same answer for all graphs."
 
     @property
     def seconds(self) -> float | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pggnn.console import tell
 from pggnn.files import markdown_table, write_json, write_text
 from pggnn.train.config import Config, DataConfig, as_yaml, difference, plain
-from pggnn.train.engine.task import METRIC
+from pggnn.train.engine.task import LESS_IS_BETTER
 from pggnn.train.options import parse
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import CIRCUMSTANCES, missing
@@ -60,6 +60,8 @@ class Candidate:
     options: Arguments
     late: float
     """The mean over the second half of the epochs, where no epoch is chosen."""
+    beside: str = ""
+    """The figure of an answer that is the same for all, in words."""
     otherwise: tuple[str, ...] = ()
     """Options of the run that differ from these."""
 
@@ -68,7 +70,7 @@ class Candidate:
         """The figure, with the sign for which less is better; infinite for NaN."""
         if math.isnan(self.mean):
             return math.inf
-        return self.mean if self.metric == METRIC["regression"] else -self.mean
+        return self.mean if self.metric in LESS_IS_BETTER else -self.mean
 
     def __str__(self) -> str:
         return self._figure(self.mean, self.std if self.trainings > 1 else None)
@@ -121,7 +123,7 @@ def measure(key: RunKey, search: Search, run: Run) -> Candidate:
     assert run.seconds is not None
     return Candidate(
         *key, run.metric, statistics.fmean(values), protocol.deviation(values), statistics.fmean(epochs),
-        len(logs), run.seconds, search.candidates[key[0]], late,
+        len(logs), run.seconds, search.candidates[key[0]], late, run.beside("val"),
         tuple(difference(run.config, own, (*CIRCUMSTANCES, "protocol.seeds"))),
     )  # fmt: skip
 
@@ -138,6 +140,7 @@ def write(ranked: list[Candidate], path: Path) -> None:
         "Second half: the mean over the second half of the epochs, where no epoch is chosen.",
         "No test figure was read for this.",
     ]
+    notes += dict.fromkeys(f"{one.data}, {one.beside}." for one in ranked if one.beside)
     for otherwise in dict.fromkeys(one.otherwise for one in ranked if one.otherwise):
         of = dict.fromkeys(one.data for one in ranked if one.otherwise == otherwise)
         notes.append(f"{', '.join(of)}: {'; '.join(otherwise)}.")
