@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -51,6 +52,11 @@ def tell(console: "Console", text: str) -> None:
     console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
 
 
+def is_live(console: "Console") -> bool:
+    """Whether it shows bars: a terminal or a notebook."""
+    return console.is_terminal or console.is_jupyter
+
+
 LINES = 10.0
 """Seconds between lines of progress where there is no terminal."""
 
@@ -77,6 +83,16 @@ def loading() -> Iterator[None]:
         yield
     finally:
         print(f"\r{' ' * len(said)}\r" if said else "", end="", file=sys.stderr, flush=True)
+
+
+class Parser(argparse.ArgumentParser):
+    """Names the nearest command, or value of an option, where one is wrong; so do the parsers of its commands."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        near = get_close_matches(str(value), [*map(str, action.choices or ())], 1, 0.5)
+        if action.choices is not None and value not in action.choices and near:
+            raise argparse.ArgumentError(action, visible(f"there is no {value!r}; did you mean {near[0]}?"))
+        super()._check_value(action, value)
 
 
 class _CommandFormatter(argparse.RawDescriptionHelpFormatter):

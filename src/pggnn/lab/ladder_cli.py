@@ -18,7 +18,7 @@ EXAMPLES = """  pggnn lab ladder                    # all 400 pairs of BREC, man
   pggnn lab ladder --quick --rungs triples 'rings to 6' 'cycles to 5'
   pggnn lab ladder rook shrikhande
   pggnn lab ladder srg:28,12,6,4      # T(8) and the Chang graphs, all pairs
-  pggnn lab ladder graphs.g6 cycle:6  # all pairs of a file's graphs and one more
+  pggnn lab ladder graphs.g6 cycle:6   # all pairs of a file's and one more
 """
 STEP = 10
 SHOWN = 100

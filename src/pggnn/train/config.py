@@ -218,6 +218,9 @@ class RunConfig:
     """Threads of each training on the CPU; 0 to share the cores between those that run at once."""
     tensorboard: bool = True
     """Whether to write TensorBoard's files beside the log."""
+    logger: Literal["none", "csv", "wandb", "mlflow"] = "none"
+    """Where else to log epochs: metrics.csv beside the log, Weights & Biases, or MLflow. The last two must be
+    installed, and are configured by their environment variables."""
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,8 @@ class Training:
     def run(self, callback: Callback) -> dict[str, Any]:
         """Trains to the end; returns what came out."""
         state, main = self.state, self.fabric.is_global_zero
-        log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
+        run = self.config.run
+        log = Log(self.folder, state["epoch"], run.tensorboard, run.logger) if main else None
         guess, unit = self.task.guess(self._targets_of(self.split.train)), state.get("unit")
         if state["epoch"] == 0 and self.config.model.init == "guess":
             every, deviation = copy.copy(self.batches), self.task.deviation

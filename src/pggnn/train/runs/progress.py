@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor
 
-from pggnn.console import tell, visible
+from pggnn.console import is_live, tell, visible
 from pggnn.train.engine.log import Record
 from pggnn.train.engine.loop import Callback
 from pggnn.train.engine.task import NONFINITE
@@ -86,7 +86,7 @@ class Bars:
         self._progress = Progress(
             TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn(), TextColumn("epochs"),
             TextColumn("{task.fields[status]}"), TimeElapsedColumn(), TimeRemainingColumn(),
-            console=console, disable=not console.is_terminal,
+            console=console, disable=not is_live(console),
         )  # fmt: skip
 
     def __enter__(self) -> "Bars":
@@ -135,7 +135,7 @@ class Bar(Callback):
         status = f"loss {record['loss']:.4g} {self._tail}"
         self._bars._progress.update(self._task, completed=self.done, status=status)
         tenth = max(1, self._epochs // 10)
-        if not self._bars.console.is_terminal and (self.done % tenth == 0 or self.done == self._epochs):
+        if not is_live(self._bars.console) and (self.done % tenth == 0 or self.done == self._epochs):
             tell(self._bars.console, f"{self._name}: epoch {self.done}/{self._epochs}, {status}")
 
     def finish(self) -> None:

@@ -99,6 +99,7 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
     if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
+    log.check_logger(config.run.logger)
     protocol.split(config, graphs, protocol.trials(config)[0])
     reads = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
     if reads and config.data.neighbours:
