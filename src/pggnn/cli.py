@@ -25,7 +25,8 @@ INTERRUPTED, TERMINATED = 130, 143
 """Exit codes after Control-C and after SIGTERM, as shells have them."""
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
-LAB_MODULES = ("igraph", "skimage")
+EXTRAS = {"igraph": "lab", "skimage": "lab", "rdkit": "molecules"}
+"""What has to be installed for a module; train for all others."""
 FOLDERS = {
     "data": (
         "The data sets of the paper, and graphs of your own.",
@@ -165,7 +166,7 @@ def run(argv: Sequence[str]) -> int:
         say(f"pggnn: error: {said}", sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        extra = "lab" if error.name in LAB_MODULES else "train"
+        extra = EXTRAS.get(error.name or "", "train")
         say(f"pggnn: error: {error.name} is missing; install it with: pip install 'pggnn[{extra}]'", sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from torch_geometric.data import Batch
-from torch_geometric.nn import GCNConv, GINConv, global_add_pool
+from torch_geometric.nn import GCNConv, GINConv, GINEConv, global_add_pool
 from torch_geometric.utils import erdos_renyi_graph
 
 from pggnn import Plan
@@ -38,19 +38,26 @@ def test_a_plan_will_do_and_graphs_do_not_see_each_other(model, graph):
     torch.testing.assert_close(network(torch.cat([x, x]), twice, batch), alone.repeat(2, 1))
 
 
-def test_the_layers_are_pygs():
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+@pytest.mark.parametrize("name", ["GIN", "GINE", "GCN"])
+def test_the_layers_are_pygs(name, flow):
     """On a graph with self-loops and duplicate edges too."""
     x, edge_index = torch.randn(11, 5), random_graph()
-    for model, layer in ((GIN, GINConv), (GCN, GCNConv)):
-        network = model(5, 8, 2, num_layers=1).eval()
-        conv = network.convs[0].conv
-        assert type(conv) is layer
-        if layer is GCNConv:
-            conv = GCNConv(5, 8)  # normalises by itself, where ours has it from the plan
-            conv.load_state_dict(network.convs[0].conv.state_dict())
-        hidden = network.norms[0](conv(x, edge_index)).relu()
-        scores = [network.scores[i](global_add_pool(h, None)) for i, h in enumerate((x, hidden))]
-        torch.testing.assert_close(network(x, edge_index), sum(scores))
+    edge_attr = torch.randn(edge_index.size(1), 3) if name == "GINE" else None
+    options = {"edge_dim": 3} if name == "GINE" else {}
+    network = (GCN if name == "GCN" else GIN)(5, 8, 2, num_layers=1, flow=flow, **options).eval()
+    own = network.convs[0]
+    if name == "GCN":
+        conv = GCNConv(5, 8, flow=flow)  # normalises by itself, where ours has it from the plan
+        conv.load_state_dict(own.conv.state_dict())
+    elif name == "GINE":
+        conv = GINEConv(own.nn, edge_dim=3, flow=flow)
+        conv.lin.load_state_dict(own.lin_edge.state_dict())
+    else:
+        conv = GINConv(own.nn, flow=flow)
+    hidden = network.norms[0](conv(x, edge_index, *([] if edge_attr is None else [edge_attr]))).relu()
+    scores = [network.scores[i](global_add_pool(h, None)) for i, h in enumerate((x, hidden))]
+    torch.testing.assert_close(network(x, edge_index, edge_attr=edge_attr), sum(scores))
 
 
 def test_gcn_by_means():

@@ -316,10 +316,17 @@ LARGE = {
 
 @pytest.mark.parametrize("name", ["pggnn", "gin"])
 @pytest.mark.parametrize(
-    "targets", [({"y": "a"}, {"y": "b"}), ({"y": 0.5}, {"y": -1.5}), ({"y": [1, 0, 1]}, {"y": [0, 1, 1]})]
+    "targets",
+    [
+        ({"y": "a"}, {"y": "b"}),
+        ({"y": 0.5}, {"y": -1.5}),
+        ({"y": [1, 0, 1]}, {"y": [0, 1, 1]}),
+        ({"y": [1, 0, None]}, {"y": [None, 1, 1]}),
+        ({"y": "a"}, {"y": "b"}, {"y": None}),
+    ],
 )
 def test_padded_training_of_graphs_with_edge_features(targets, name, tmp_path):
-    graphs = [(GRAPH, LARGE)[i % 3 == 0] | targets[i % 2] for i in range(20)]
+    graphs = [(GRAPH, LARGE)[i % 3 == 0] | targets[i % len(targets)] for i in range(20)]
     path = tmp_path / "graphs.jsonl"
     path.write_text("\n".join(map(json.dumps, graphs)))
     collater = Collater(Graphs.of(load_jsonl(path)))

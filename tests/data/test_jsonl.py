@@ -141,8 +141,7 @@ def test_targets(write, targets, task, classes, y):
         ({"edge_attr": [[1]]}, "edge_attr: found 1 entries, but there are 2 edges"),
         ({"edge_labels": [1, None]}, "edge_labels[1]: expected text or a whole number, found null"),
         ({"y": True}, "y: expected a number or text, found true or false; write 1 or 0"),
-        ({"y": None}, "y: expected a number or text, found null; fill the gap, or leave the graph out"),
-        ({"y": float("nan")}, "y: expected a number up to 3.4e38, found nan"),
+        ({"y": float("inf")}, "y: expected a number up to 3.4e38, found inf"),
         ({"y": []}, "y: expected a list of numbers, found a list of 0"),
         ({"y": ["a", "b"]}, "y[0]: expected a number, found 'a'"),
         ({"y": {}}, "y: expected a number or text, found an object"),
@@ -231,7 +230,7 @@ def test_a_packed_file(write):
         ({"y": 1}, {"node_y": [1] * 3}, "y: found none, but line 1 has numbers"),
         ({"y": [1, 2]}, {"y": [1, 2, 3]}, "y: found lists of 3, but line 1 has lists of 2; t"),
         ({"y": "a"}, {"y": 1}, "y: found numbers, but line 1 has text"),
-        ({"y": 1}, {}, "y: found none, but line 1 has numbers; give all graphs a target, or put those"),
+        ({"y": 1}, {}, "y: found none, but line 1 has numbers; a target that is not known is null"),
         ({"split": "val"}, {}, "split: found none, but line 1 has one"),
         ({"id": 7}, {"id": 7}, "id: line 1 has the same"),
         ({"id": 7}, {}, "id: found none, but line 1 has one"),
@@ -244,7 +243,7 @@ def test_graphs_of_a_file_must_agree(write, first, second, message):
 
 
 def test_all_problems_are_collected_up_to_twenty(write):
-    bad = {"num_nodes": 2, "edges": [[0, 5]], "y": None, "split": "no"}
+    bad = {"num_nodes": 2, "edges": [[0, 5]], "y": {}, "split": "no"}
     assert len(problems(write(PLAIN, bad, PLAIN, bad))) == 6
     with pytest.raises(InvalidFile, match="20 or more problems") as caught:
         load_jsonl(write(*[bad] * 100))

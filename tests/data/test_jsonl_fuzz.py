@@ -3,12 +3,14 @@
 import json
 import random
 
+import numpy as np
 import pytest
 import torch
 
 from pggnn.data.check import summarize
 from pggnn.data.formats.jsonl import InvalidFile, load_jsonl
 from pggnn.data.graphs import Graphs
+from pggnn.data.schema import UNKNOWN
 
 STRANGE = [
     None, True, False, 0, -1, 1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), 10**18, 2**63, 10**25, 10**400, "",
@@ -116,10 +118,14 @@ def check_against(content, graphs):
         if "y" in given or "node_y" in given:
             target = [given["y"]] if "y" in given else given["node_y"]
             if schema.task == "classification":
-                assert [schema.classes[i] for i in graph.y.tolist()] == target
-            else:
-                assert torch.equal(graph.y, torch.tensor(target, dtype=torch.float))
-        for value in (graph.x, graph.edge_attr, graph.y):
+                seen = [None if i == UNKNOWN else schema.classes[i] for i in graph.y.tolist()]
+                assert seen == [None if one is None or one != one else one for one in target]
+            elif schema.task:
+                width = schema.width or 1
+                rows = [one if isinstance(one, list) else [one] * width for one in target]
+                expected = torch.tensor(np.array(rows, np.float32)).view(graph.y.shape)
+                assert torch.allclose(graph.y, expected, 0, 0, equal_nan=True)
+        for value in (graph.x, graph.edge_attr):
             assert value is None or value.isfinite().all()
 
 

@@ -191,7 +191,7 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path):
             "graph 1 .* has 2 nodes, but an edge from 0 to 5",
         ),
         (
-            Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([float("nan")])),
+            Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([float("inf")])),
             "graph 1 cannot be written",
         ),
         (Data(edge_index=torch.empty(2, 0), num_nodes=0, y=torch.tensor([1.0])), "one node at least"),

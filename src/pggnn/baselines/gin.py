@@ -3,7 +3,7 @@
 import torch
 
 from pggnn.baselines.baseline import Baseline
-from pggnn.nn.blocks import plain_sum
+from pggnn.nn.blocks import SumConv
 
 
 class GIN(Baseline):
@@ -19,4 +19,4 @@ class GIN(Baseline):
 
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:
         """A sum and its MLP."""
-        return plain_sum(in_channels, out_channels, edge_dim)
+        return SumConv(in_channels, out_channels, edge_dim)

@@ -6,9 +6,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from pggnn.nn.blocks import Reads
+from pggnn.nn.blocks import Reads, SumConv
 from pggnn.nn.conv import SequenceConv
-from pggnn.nn.messages import Messages
 from pggnn.ops import HAS_TRITON
 from pggnn.ops.linear.arcs import takes_linear_time
 from pggnn.orderings import Reading
@@ -50,7 +49,7 @@ def takes_padded_plans(conv: torch.nn.Module) -> bool:
     """Whether a layer on the GPU reads a :class:`~pggnn.plan.PaddedPlan`: if the fused kernels run it, without
     structural bits."""
     if isinstance(conv, Reads):
-        return all(isinstance(one, Messages) or takes_padded_plans(one) for one in conv.layers.values())
+        return all(isinstance(one, SumConv) or takes_padded_plans(one) for one in conv.layers.values())
     if not isinstance(conv, SequenceConv) or conv.structure or not HAS_TRITON:
         return False
     from pggnn.ops.fused.shape import refusal

@@ -115,9 +115,9 @@ class Replay:
     def epoch(
         self,
         chosen: Sequence[Tensor],
-        totals: list[int],
+        totals: list[float],
         lr: float,
-        after: Callable[[int, int, Tensor, int], None],
+        after: Callable[[int, int, Tensor, float], None],
     ) -> float:
         """Takes the steps of an epoch; returns the mean loss.
 
@@ -137,7 +137,7 @@ class Replay:
             end.synchronize()
         return float(self.summed) / sum(totals)
 
-    def begin(self, chosen: Sequence[Tensor], totals: list[int], lr: float) -> None:
+    def begin(self, chosen: Sequence[Tensor], totals: list[float], lr: float) -> None:
         """Makes the tables of an epoch; drops the recording where they have another shape."""
         if self.padded.extend(chosen):
             self._forget()

@@ -44,6 +44,7 @@ BENCHMARK_CITE = (
 )
 COUNTING_SOURCE = "https://github.com/leichen2018/GNN-Substructure-Counting"
 COUNTING_CITE = "Chen et al., Can Graph Neural Networks Count Substructures?, NeurIPS 2020 (arXiv:2002.04025)."
+OTHER_FILES = "PyTorch Geometric offers it in files that only its authors' packages or unpickling can read"
 NO_CLASS = "PyTorch Geometric has no data set class for it"
 
 
@@ -87,6 +88,18 @@ CATALOGUE: dict[str, DatasetEntry] = {
         "37d28d4c529484fc0ab9a510bbd0643550a2f047f360267070e0c4bd40156084", BENCHMARK_SOURCE,
         BENCHMARK_CITE + " Irwin et al., ZINC, 2012.",
         obstacle="the copy that PyTorch Geometric offers is a pickle, which could run any code",
+    ),
+    "MOLHIV": DatasetEntry(
+        "pggnn.data.sets.ogb:OGBMolecules", "multilabel", "graph", None, "9 atom features", "more/ogbg_molhiv.npz",
+        "f5be60281977a0e59d7b98a3d7defd213c1b504999206a8f8062f9441466b824", "https://ogb.stanford.edu/docs/graphprop/",
+        "Hu et al., Open Graph Benchmark, NeurIPS 2020 (arXiv:2005.00687); Wu et al., MoleculeNet, 2018.",
+        {"name": "molhiv"}, obstacle=OTHER_FILES,
+    ),
+    "PEPTIDES": DatasetEntry(
+        "pggnn.data.sets.ogb:OGBMolecules", "multilabel", "graph", None, "9 atom features", "more/peptides_func.npz",
+        "181df1196dd04213bfca8952475782fe219ac0527260343837fc394f930859f7", "https://github.com/vijaydwivedi75/lrgb",
+        "Dwivedi et al., Long Range Graph Benchmark, NeurIPS 2022 (arXiv:2206.08164).",
+        {"name": "peptides"}, obstacle=OTHER_FILES,
     ),
     "BREC": DatasetEntry(
         "pggnn.data.sets.brec:BREC", "comparison", "graph", None, "constant", "brec/brec_pairs.tsv",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,10 +14,10 @@ from torch_geometric.utils import is_undirected
 
 from pggnn.data.cost import RINGS_COST, Aggregation, count_list_steps, measure_work
 from pggnn.data.features.lists import search_lists
-from pggnn.data.formats.validation import SPLITS, describe
-from pggnn.data.graphs import Graphs, starts
-from pggnn.data.loading import read_own
-from pggnn.data.schema import Name
+from pggnn.data.formats.validation import describe
+from pggnn.data.graphs import Graphs, is_known, starts
+from pggnn.data.loading import is_table, read_own
+from pggnn.data.schema import SPLITS, Name
 from pggnn.search import TooMany
 from pggnn.transforms import AddRings
 
@@ -37,12 +38,15 @@ class FileSummary:
 
     topics: dict[str, str]
     hints: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    """Rows of the file that were not read, and why."""
 
     def text(self, width: int) -> str:
         """The summary, wrapped to ``width`` columns."""
         indent = max(map(len, self.topics)) + 2
         rows = [(f"{topic:{indent}}", words) for topic, words in self.topics.items()]
-        rows += [(f"{'hint':{indent}}", words) for words in self.hints]
+        for topic, found in (("left out", self.left_out), ("hint", self.hints)):
+            rows += [(f"{topic:{indent}}", words) for words in found]
         return "\n".join(
             fill(words, max(width, 40), initial_indent=first, subsequent_indent=" " * indent) for first, words in rows
         )
@@ -51,14 +55,30 @@ class FileSummary:
 Track = Callable[[Sequence[int]], Iterable[int]]
 
 
-def check(path: str | Path, track: Track = iter) -> FileSummary:
-    """Reads a JSON-lines file, or a zip or folder in TU's or GIN's format, and sums it up; errors say what is wrong.
+def check(path: str | Path, track: Track = iter, **options: Any) -> FileSummary:
+    """Reads a JSON-lines file, a CSV file of molecules, or a zip or folder in TU's or GIN's format, and sums it up;
+    errors say what is wrong.
 
     Args:
         path: The file, zip or folder.
         track: Shows progress: it is given the numbers of the graphs whose rings are sought, and returns them.
+        options: Those of a CSV file: ``target``, ``smiles``, ``skip_invalid``.
     """
-    return summarize(read_own(path), track)
+    if not is_table(path):
+        if options:
+            raise ValueError(f"{path} is no CSV file: it has no option {' or '.join(options)}")
+        return summarize(read_own(path), track)
+    from pggnn.data.formats.molecules import describe_molecules, load_molecules
+
+    dataset = load_molecules(path, **options)
+    found, table, targets = summarize(Graphs.of(dataset), track), dataset.table, dataset.schema.targets
+    assert table is not None
+    found.topics["molecules"], hints = describe_molecules(table, dataset.left_out, options.get("smiles"), targets)
+    found.left_out = [f"line {table.lines[row]}, {why}" for row, why in dataset.left_out.items()]
+    if not targets:
+        hints.append(f"Which column is to be predicted? --target NAME (of pggnn train: --data.target): {table.columns}.")
+    found.hints += hints
+    return found
 
 
 def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
@@ -69,11 +89,16 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
     degree = torch.bincount(around, minlength=int(nodes.sum()))
     hints = []
 
-    parts = ", ".join(f"{name} {len(places):,}" for name, places in graphs.splits.items())
+    parts, masks = (
+        ", ".join(f"{name} {len(places):,}" for name, places in one.items())
+        for one in ({} if graphs.has_folds else graphs.splits, graphs.node_splits)
+    )
+    if graphs.has_folds:
+        parts = "with folds of their own: pggnn train --protocol.kind folds --protocol.folds given"
     ways = "counting both directions" if is_undirected(edge_index, num_nodes=len(degree)) else "directed"
     topics = {
-        "graphs": f"{count:,}" + (f" ({parts})" if parts else ", no split given"),
-        "nodes": f"{len(degree):,} in all, {_spread(nodes)} a graph",
+        "graphs": f"{count:,}" + (f" ({parts})" if parts else "" if masks else ", no split given"),
+        "nodes": f"{len(degree):,} in all{f' ({masks})' * bool(masks)}, {_spread(nodes)} a graph",
         "edges": f"{edge_index.size(1):,} in all, {_spread(edges)} a graph, {ways}",
         "neighbours": f"{_spread(degree)} a node, {int((degree == 0).sum()):,} without any",
         "node features": _columns(schema.features, "x", schema.node_labels, _origin(graphs, degree)),
@@ -83,6 +108,8 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
     y = (graphs.node if schema.level == "node" else graphs.graph).get("y")
     if y is not None:
         topics["task"] = f"{schema.level} {schema.task}, {_describe_targets(y, schema.classes, schema.width)}"
+        if gaps := int((~is_known(y)).sum()):
+            topics["task"] += f"; {gaps:,} of {y.numel():,} targets are not known"
     if not edge_index.numel():
         hints.append("No graph has an edge, so no node has neighbours to read: is that what edges should say?")
     if not schema.in_channels:
@@ -91,8 +118,14 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
         hints.append(f"{len(schema.classes):,} classes: if they are quantities, write them as 3.0 rather than 3.")
     if schema.task == "classification" and len(schema.classes) == 1:
         hints.append("There is only one class, so there is nothing to learn.")
-    if graphs.splits and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits]):
+    if (
+        graphs.splits
+        and not graphs.has_folds
+        and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits])
+    ):
         hints.append(f'No graph has "split": {" or ".join(missing)}; pggnn train needs all three.')
+    if masks and (missing := [f"{name}_mask" for name in SPLITS if not len(graphs.node_splits.get(name, ()))]):
+        hints.append(f"No node is in {' or '.join(missing)}; pggnn train needs all three.")
 
     work = measure_work(graphs, Aggregation())
     topics["cost"] = (
@@ -156,6 +189,7 @@ def _columns(features: int, key: str, labels: Sequence[Name], label_key: str) ->
 
 
 def _describe_targets(y: Tensor, classes: Sequence[Name], width: int | None) -> str:
+    y = y[is_known(y)]
     if not classes:
         low, high, mean = y.min(), y.max(), y.double().mean()
         return f"{'one value' if width is None else f'{width} values'} from {low:.4g} to {high:.4g}, mean {mean:.4g}"

@@ -11,6 +11,7 @@ from pggnn.data.catalogue import CATALOGUE, DatasetEntry, lookup
 from pggnn.data.loading import is_own
 
 CHECK_EXAMPLES = """  pggnn data check graphs.jsonl
+  pggnn data check molecules.csv --target solubility
   pggnn data check folder-or-zip-in-TU-format
 
 A JSON-lines file has one graph per line, each a JSON object:
@@ -60,7 +61,10 @@ def add_commands(data: argparse.ArgumentParser) -> None:
     sub = command(
         "check", print_check, "Check graphs of your own and say what the file holds.", CHECK_EXAMPLES
     )  # fmt: skip
-    sub.add_argument("file", help="a JSON-lines file, or a folder or zip in TU's or GIN's format")
+    sub.add_argument("file", help="a JSON-lines file, a CSV file of molecules, or a folder or zip in TU's or GIN's format")
+    sub.add_argument("--target", nargs="+", metavar="COLUMN", help="CSV: the columns to predict")
+    sub.add_argument("--smiles", metavar="COLUMN", help="CSV: the column of SMILES (default: found)")
+    sub.add_argument("--skip-invalid", action="store_true", help="CSV: leave out rows that cannot be read")
 
 
 def list_sets(args: argparse.Namespace) -> None:
@@ -170,7 +174,9 @@ def print_check(args: argparse.Namespace) -> None:
     """Says what a file of graphs holds, or all that is wrong with it."""
     from pggnn.data.check import check
 
-    found = check(args.file, lambda numbers: tracked(numbers, "finding rings", len(numbers), after=1))
+    options = {"target": args.target, "smiles": args.smiles, "skip_invalid": args.skip_invalid}
+    given = {name: value for name, value in options.items() if value}
+    found = check(args.file, lambda numbers: tracked(numbers, "finding rings", len(numbers), after=1), **given)
     say(found.text(min(shutil.get_terminal_size().columns, 120)))
 
 

@@ -1,9 +1,10 @@
 """The base of all data sets: PyG's ``InMemoryDataset`` over compact tensors that are cached without pickles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
@@ -11,6 +12,8 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from pggnn.data.cache import cached, data_root, find
 from pggnn.data.features.added import AddedFeatures
+from pggnn.data.formats.tables import Table
+from pggnn.data.formats.validation import MOST_PROBLEMS
 from pggnn.data.graphs import LAYOUT, Graphs, expand, infer_schema
 from pggnn.data.schema import Name, Schema
 
@@ -37,6 +40,10 @@ class GraphDataset(InMemoryDataset):
     """Numbers of the graphs of each split that the set has: ``dataset[dataset.splits["train"]]``."""
     ids: list[Name] | None = None
     """Names of all graphs of the file, of every split, where it has any."""
+    table: Table | None = None
+    """The file itself, where it is a table with a graph in each row."""
+    left_out: Mapping[int, str] = MappingProxyType({})
+    """Why rows of the table have no graph, by their numbers."""
 
     def __init__(
         self,
@@ -68,6 +75,13 @@ class GraphDataset(InMemoryDataset):
         made.schema, (made._data, made.slices) = graphs.schema, graphs.to_pyg()
         made._data_list = None
         return made
+
+    def describe_left_out(self) -> str:
+        """Which rows of the table have no graph, and why, a line for each of the first of them."""
+        rows, lines = list(self.left_out.items()), self.table.lines if self.table else []
+        said = [f"  line {lines[number]}, {why}" for number, why in rows[:MOST_PROBLEMS]]
+        said += [f"  and {len(rows) - MOST_PROBLEMS} more"] * (len(rows) > MOST_PROBLEMS)
+        return "\n".join([f"{len(rows):,} of {len(lines):,} rows are left out:", *said])
 
     @property
     def num_classes(self) -> int:

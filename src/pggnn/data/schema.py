@@ -7,6 +7,11 @@ from functools import cached_property
 from pggnn.files import parse_json
 
 Name = str | int
+UNKNOWN = -1
+"""The class of a graph or node whose class is not known; other targets that are not known are NaN."""
+SPLITS = ("train", "val", "test")
+FOLDS = tuple(f"fold{number}" for number in range(10))
+"""Names of splits, and of the test parts of folds, that come with graphs."""
 CHOICES = {
     "level": (None, "graph", "node"),
     "task": (None, "classification", "regression", "multilabel"),
@@ -34,6 +39,8 @@ class Schema:
     edge_labels: tuple[Name, ...] = ()
     degrees: bool = False
     """Whether the node labels are none of the file's, but the nodes' degrees."""
+    targets: tuple[str, ...] = ()
+    """Names of the targets, where they have any: the columns of a table."""
     flow: str = "source_to_target"
     """Which side of an edge is the neighbour, for layers and plans; on undirected graphs both choices agree."""
 

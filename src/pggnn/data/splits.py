@@ -41,3 +41,26 @@ def random_split(graphs: int, seed: int = 0, fractions: tuple[float, ...] = (0.8
     order = torch.from_numpy(np.random.RandomState(seed).permutation(graphs))
     ends = [round(end * graphs) for end in np.cumsum(fractions)]
     return [order[first:last] for first, last in zip([0, *ends], ends, strict=False)]
+
+
+def grouped_split(groups: Tensor, seed: int = 0, fractions: tuple[float, ...] = (0.8, 0.1, 0.1)) -> list[Tensor]:
+    """Disjoint parts of about the given fractions, none of which shares a group with another. Groups come in random
+    order, but those that would fill half of the smallest part or more come first, and so to the first part.
+
+    Args:
+        groups: ``[G]`` number of each graph's group, from 0.
+        seed: Seed of the order.
+        fractions: Those of the whole, which must sum to 1.
+    """
+    sizes = torch.bincount(groups).numpy()
+    order = np.random.RandomState(seed).permutation(len(sizes))
+    large = sizes[order] > min(fractions) * len(groups) / 2
+    part_of = np.empty(len(sizes), np.int64)
+    room = np.array(fractions) * len(groups)
+    for group in np.concatenate([order[large], order[~large]]):
+        fits = np.flatnonzero(room + 1e-9 >= sizes[group])
+        part = fits[0] if len(fits) else int(room.argmax())
+        part_of[group] = part
+        room[part] -= sizes[group]
+    member = torch.from_numpy(part_of)[groups]
+    return [(member == part).nonzero().view(-1) for part in range(len(fractions))]

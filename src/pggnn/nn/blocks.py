@@ -5,15 +5,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import GINConv, GINEConv
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import OptTensor
 
 from pggnn.lists import LISTS, ListPlan
 from pggnn.nn.lists import HopConv, ListConv, OneWayRingConv, PathConv, RingConv, RingSetConv
-from pggnn.nn.messages import Messages
 from pggnn.nn.norm import RowNorm, norm_layer
+from pggnn.nn.readout import read_out, unpool
 from pggnn.plan import Plan
 
 ListPlans = Mapping[str, ListPlan]
@@ -54,15 +53,31 @@ class Reads(torch.nn.Module):
         return total
 
 
-def plain_sum(in_channels: int, out_channels: int, edge_dim: int | None = None) -> Messages:
-    """The sum over neighbours through a small network, as in GIN; with edge features as in GINE."""
-    mlp = torch.nn.Sequential(
-        torch.nn.Linear(in_channels, out_channels),
-        RowNorm(out_channels),
-        torch.nn.ReLU(),
-        torch.nn.Linear(out_channels, out_channels),
-    )
-    return Messages(GINConv(mlp) if edge_dim is None else GINEConv(mlp, edge_dim=edge_dim))
+class SumConv(torch.nn.Module):
+    """A node and the sum over its neighbours through a small network: PyG's ``GINConv``, or ``GINEConv`` where there
+    are edge features, with sums that are repeatable on a GPU at no cost."""
+
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int | None = None) -> None:
+        super().__init__()
+        self.lin_edge = None if edge_dim is None else torch.nn.Linear(edge_dim, in_channels)
+        self.nn = torch.nn.Sequential(
+            torch.nn.Linear(in_channels, out_channels),
+            RowNorm(out_channels),
+            torch.nn.ReLU(),
+            torch.nn.Linear(out_channels, out_channels),
+        )
+
+    def reset_parameters(self) -> None:
+        reset(self.nn)
+        reset(self.lin_edge)
+
+    def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> Tensor:
+        """Runs the layer; arguments as in :class:`Reads`."""
+        message = unpool(x, plan.neighbor, plan)
+        if self.lin_edge is not None and edge_attr is not None:
+            message = (message + self.lin_edge(edge_attr.index_select(0, plan.edge))).relu()
+        out: Tensor = self.nn(x + read_out(message, plan.center, plan.num_nodes, "sum", plan))
+        return out
 
 
 LIST_LAYERS: dict[str, type[ListConv]] = {

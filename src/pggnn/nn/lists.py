@@ -57,7 +57,7 @@ class ListConv(SequenceConv):
         """
         self._check(x, lists, edge_attr, adjacency)
         gates, plan, root = self._list_rows(self.rnn(x), lists, edge_attr)
-        center = None if self.lin_center is None else unpool(self.lin_center(x), lists.owner)
+        center = None if self.lin_center is None else unpool(self.lin_center(x), lists.owner, lists)
         found = group_recurrence(
             gates, self.rnn.recurrent_weights, lists.plan if self.structure else plan, rows=plan.neighbor, root=root,
             reading=self.reading, cell=self.cell, workspace=self.workspace, backend=self.backend,
@@ -65,7 +65,7 @@ class ListConv(SequenceConv):
         )  # fmt: skip
         if self.reading.rescale or self.reading.mean:
             found = found * self.reading.scale(lists.plan.degree, found.dtype).unsqueeze(-1)
-        out = read_out(found, lists.owner, x.size(0), "sum")
+        out = read_out(found, lists.owner, x.size(0), "sum", lists)
         return out if self.lin_root is None else out + self.lin_root(x)
 
     def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
@@ -73,7 +73,7 @@ class ListConv(SequenceConv):
         plan with the row of each place instead of its node; and the first owner's row."""
         if self.lin_edge is None or edge_attr is None:
             return gates, lists.plan, 0
-        edges = unpool(gates, lists.head) + self.lin_edge(edge_attr)
+        edges = unpool(gates, lists.head, lists) + self.lin_edge(edge_attr)
         return torch.cat([gates, edges]), lists.plan.derived(_edge_rows, len(edges)), 0
 
     def _check(self, x: Tensor, lists: ListPlan, edge_attr: OptTensor, adjacency: Plan | None) -> None:
@@ -127,8 +127,8 @@ class RingSetConv(ListConv):
     def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
         """Rows of nodes, and behind them the mean of each sequence."""
         rows, plan, _ = super()._list_rows(gates, lists, edge_attr)
-        read, first = unpool(rows, plan.neighbor), plan.derived(_is_first).unsqueeze(-1)
-        total = read_out(read * ~first, plan.center, plan.num_nodes, "sum")
+        read, first = unpool(rows, plan.neighbor, plan), plan.derived(_is_first).unsqueeze(-1)
+        total = read_out(read * ~first, plan.center, plan.num_nodes, "sum", plan)
         mean = total / (plan.degree - 1).clamp(min=1).to(total.dtype).unsqueeze(-1)
         return torch.cat([gates, mean]), lists.plan.derived(_sequence_rows), 0
 
@@ -178,7 +178,7 @@ class HopConv(ListConv):
         """A row of each node at each distance, then those of the owners."""
         at = (gates + self.distance.unsqueeze(1)).flatten(0, 1)
         plan = lists.plan.derived(_distance_rows, self.hops)
-        return torch.cat([at, unpool(gates, lists.owner)]), plan, len(at)
+        return torch.cat([at, unpool(gates, lists.owner, lists)]), plan, len(at)
 
 
 def _edge_rows(plan: Plan, edges: int) -> Plan:

@@ -13,7 +13,7 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.cells import is_integer
 from pggnn.lists import LISTS
-from pggnn.nn.blocks import FeedForward, ListPlans, Reads, Scale, glorot_linear, list_layer, plain_sum, two_layers
+from pggnn.nn.blocks import FeedForward, ListPlans, Reads, Scale, SumConv, glorot_linear, list_layer, two_layers
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import masked_rows, norm_layer
@@ -285,7 +285,7 @@ class PGGNN(Network):
             if name == "star":
                 return star(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs)
             if name == "sum":
-                return plain_sum(width, hidden_channels, kwargs.get("edge_dim"))
+                return SumConv(width, hidden_channels, kwargs.get("edge_dim"))
             own = shared | {"structure": ring_structure} if name == "rings" else shared
             return list_layer(name, width, hidden_channels, kwargs.get("edge_dim"), own)
 

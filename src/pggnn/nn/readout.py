@@ -5,7 +5,9 @@ from torch import Tensor
 from torch_geometric.nn import global_add_pool, global_mean_pool
 from torch_geometric.typing import OptTensor
 
+from pggnn.lists import ListPlan
 from pggnn.ops import HAS_TRITON
+from pggnn.plan import Plan
 
 READOUTS = ("sum", "mean", "both", "log")
 SIDE_BY_SIDE = ("both", "log")
@@ -14,7 +16,9 @@ MOST_EMPTY = 2**20
 """Graphs without a node that a batch vector may imply by a large number."""
 
 
-def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Tensor:
+def read_out(
+    x: Tensor, batch: OptTensor, size: int | None, readout: str, plan: Plan | ListPlan | None = None
+) -> Tensor:
     """One row for each graph: PyG's sum and mean over its nodes, but on a GPU with sums that are repeatable at no cost,
     where PyTorch's own add the nodes of a graph one by one.
 
@@ -24,6 +28,7 @@ def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Ten
         size: Number of graphs, where it is known.
         readout: One of :data:`READOUTS`; ``"both"`` has twice the columns, the sums and then the means, and ``"log"``
             the sums on a scale that is logarithmic but near 0 (asinh), and then the means.
+        plan: Of which ``batch`` is a field, if it is: layers on it share what the sums need.
     """
     if batch is None or size is None or not _has_kernel(x):
         mean_pool = global_mean_pool if x.size(0) > 0 else global_add_pool  # without nodes zero, alone as in a batch
@@ -33,9 +38,9 @@ def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Ten
         from pggnn.ops.fused.sum import RowSum
 
         if readout == "sum":
-            return RowSum.apply(x, batch, size)
+            return RowSum.apply(x, batch, size, plan)
         counted = torch.cat([x, x.new_ones(x.size(0), 1, dtype=torch.float)], dim=1)
-        total, nodes = RowSum.apply(counted, batch, size).split([x.size(1), 1], dim=1)
+        total, nodes = RowSum.apply(counted, batch, size, plan).split([x.size(1), 1], dim=1)
         mean = total / nodes.clamp(min=1)
         pooled = [total, mean] if readout in SIDE_BY_SIDE else [mean]
     if readout == "log":
@@ -43,15 +48,15 @@ def read_out(x: Tensor, batch: OptTensor, size: int | None, readout: str) -> Ten
     return torch.cat(pooled, dim=1).to(x.dtype)
 
 
-def unpool(pooled: Tensor, batch: OptTensor) -> Tensor:
-    """The row of each node's graph; gradients are repeatable on a GPU at no cost as well."""
+def unpool(pooled: Tensor, batch: OptTensor, plan: Plan | ListPlan | None = None) -> Tensor:
+    """The row of each node's graph; gradients are repeatable on a GPU at no cost as well. Arguments as above."""
     if batch is None:
         return pooled
     if not _has_kernel(pooled):
         return pooled.index_select(0, batch)
     from pggnn.ops.fused.sum import RowSpread
 
-    out: Tensor = RowSpread.apply(pooled, batch)
+    out: Tensor = RowSpread.apply(pooled, batch, plan)
     return out
 
 

@@ -120,7 +120,7 @@ def show_answers(run: Run, answers: Predictions, limits: tuple[float, float] | N
         )
     if predicted.dtype.kind == "f":
         columns = range(min(true.shape[1], MOST_TARGETS))
-        error = float(np.abs(true - predicted).mean())
+        error = float(np.abs(true - predicted)[~np.isnan(true)].mean())
         charts = [(f"Target {i + 1}" if true.shape[1] > 1 else "", draw_answers(true[:, i], predicted[:, i], limits))
                   for i in columns]  # fmt: skip
         return {

@@ -138,7 +138,7 @@ def _names(run: Run) -> tuple[str, ...]:
 def _answer(run: Run) -> Predictions:
     import torch
 
-    from pggnn.data.graphs import Graphs
+    from pggnn.data.graphs import Graphs, is_known
     from pggnn.train.runs import protocol
     from pggnn.train.runs.folder import check_same
     from pggnn.train.runs.predict import Trained
@@ -147,15 +147,20 @@ def _answer(run: Run) -> Predictions:
     graphs = Graphs.of(trained.read(run.config.data.name))
     check_same(trained.config, graphs)
     collater, task = trained.collater(graphs), trained.task
-    tests = {trial: protocol.split(run.config, graphs, trial).test for trial in trained.scorers}
-    pairs = [trained.answers(collater, test, [trial]) for trial, test in tests.items()]
+    splits = {trial: protocol.split(run.config, graphs, trial) for trial in trained.scorers}
+    pairs = [trained.answers(collater, one.test, [trial], by_node=one.by_node) for trial, one in splits.items()]
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
     epochs, names = _epochs(run), _names(run)
     if task.kind == "regression":
         return Predictions(kind, epochs, shortened(outputs, BITS), targets.astype(np.float32), len(targets), names)
-    total, known = len(targets), np.isfinite(outputs).all(1)  # NaN would be the first class, or a no
-    outputs, targets = outputs[known], targets[known]
+    known = is_known(torch.from_numpy(targets)).numpy()
+    if not known.all():
+        outputs, targets = outputs[known], targets[known]
+        if task.kind == "multilabel":  # one row for each known target
+            outputs, targets = outputs[:, None], targets[:, None]
+    total, finite = len(targets), np.isfinite(outputs).all(1)  # NaN would be the first class, or a no
+    outputs, targets = outputs[finite], targets[finite]
     if task.kind == "multilabel":
         return Predictions(kind, epochs, outputs > 0.5, targets > 0.5, total, names)
     small = np.min_scalar_type(outputs.shape[1])

@@ -8,6 +8,7 @@ TRAINED = {
     "gcn": ("gcn", "mean", "'ER triangles'"),
     "graphsage": ("graphsage", "replacement", "'ER triangles'"),
     "rp": ("rp", "rows", "'ER triangles'"),
+    "rings": ("pg-gnn", "star", "zinc"),
 }
 """Tables of results, and of each a model, what one of its rows says of it, and a column."""
 
@@ -22,6 +23,7 @@ SUMMARIES = {
     "gcn": "Counting triangles with GCN, in the frame of Table 2 and in others",
     "graphsage": "Counting triangles with GraphSAGE, by how neighbours are drawn and what is scored",
     "rp": "Counting triangles with RP, with and without rows of the adjacency matrix",
+    "rings": "ZINC by what a layer reads: neighbours, rings in both directions, controls",
     "table5": "RAM that training takes",
     "table6": "GPU memory that training takes",
     "table7": "What the data sets are like",

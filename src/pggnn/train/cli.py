@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pggnn.console import Incomplete, add_sweep, goes_on, loading, print_table, say, until
+from pggnn.data.loading import is_table
 
 FORMATS, MOST_NAMED = (".csv", ".jsonl"), 20
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
@@ -106,7 +107,10 @@ def predict(args: argparse.Namespace) -> None:
         from pggnn.train.runs.predict import Trained, write
         from pggnn.train.runs.predict import predict as answer
     trained = Trained.load(args.run, args.which)
-    rows = answer(trained, trained.read(args.graphs))
+    options = {"smiles": args.smiles, "skip_invalid": args.skip_invalid}
+    given = {name: value for name, value in options.items() if value}
+    dataset = trained.read(args.graphs, **given | ({"target": None} if is_table(args.graphs) else {}))
+    rows = answer(trained, dataset)
     if args.out is None:
         _, lost = write(rows, sys.stdout, "csv")
     else:
@@ -115,6 +119,8 @@ def predict(args: argparse.Namespace) -> None:
         networks = len(trained.scorers)
         mean = f", the mean of {networks} networks" if networks > 1 else ""
         say(f"{count} predictions{mean}: {args.out}")
+    if dataset.left_out:
+        say(dataset.describe_left_out(), file=sys.stderr)
     _say_nonfinite(lost, "their rows are empty", args.allow_nonfinite)
 
 
@@ -143,10 +149,15 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
     sub = command(
         "predict", predict, "Predict for your own graphs; several networks of a run answer with their mean.",
-        "  pggnn predict runs/mine new.jsonl\n  pggnn predict runs/mine new.jsonl --out predictions.csv",
+        "  pggnn predict runs/mine new.jsonl\n  pggnn predict runs/mine new.csv --out predictions.csv",
     )  # fmt: skip
     _add_run(sub)
-    sub.add_argument("graphs", help="a file of graphs, a folder in TU's format, or a data set")
+    sub.add_argument("graphs", help="a file of graphs or molecules, a folder in TU's format, or a data set")
+    sub.add_argument("--smiles", metavar="COLUMN", help="CSV: the column of SMILES (default: as in training, or found)")
+    sub.add_argument(
+        "--skip-invalid", action="store_true",
+        help="CSV: answer for the other rows where some cannot be read (default: an error that lists them)",
+    )  # fmt: skip
     sub.add_argument("--out", type=Path, metavar="FILE", help="a .csv or .jsonl file (default: CSV on the terminal)")
 
 

@@ -1,5 +1,6 @@
 """The options of ``pggnn train``: those of the config, read from the command line and from YAML by jsonargparse."""
 
+import json
 import re
 import warnings
 from argparse import Action, ArgumentError
@@ -25,6 +26,7 @@ EXAMPLES = """examples:
   pggnn train --config configs/zinc.yaml --model.hidden 64
   pggnn train --config zinc --model.orderings single
   pggnn train --data.name graphs.jsonl --optim.epochs 50 --run.out runs/mine
+  pggnn train --config molecule --data.name esol.csv --data.target solubility
   pggnn train --config configs/zinc.yaml --resume
   torchrun --nproc-per-node 2 -m pggnn train --config configs/zinc.yaml
 """
@@ -38,8 +40,13 @@ MOST_BYTES = 2**20
 MOST_SHOWN = 200
 _MODE = "checked yaml"
 _PARTS = [part.name for part in fields(Config)]
-LISTED = [key for key in KEYS if isinstance(attrgetter(key)(Config(DataConfig(""))), list | tuple)]
+_DEFAULTS = {key: attrgetter(key)(Config(DataConfig(""))) for key in KEYS}
+LISTED = [key for key, value in _DEFAULTS.items() if isinstance(value, list | tuple)]
 """Options that take a list: ``--model.reads star rings`` says the same as ``--model.reads '[star,rings]'``."""
+WORDS = ("data.target",)
+"""Those of them whose values are text, whatever it looks like."""
+FLAGS = [key for key, value in _DEFAULTS.items() if isinstance(value, bool)]
+"""Options that are true where nothing follows them."""
 jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 
@@ -98,7 +105,7 @@ def parser() -> jsonargparse.ArgumentParser:
 
 def parse(arguments: Sequence[str]) -> tuple[Config, str | None]:
     """The config that the arguments describe, and whether to resume; a mistake is a ``ValueError`` of one sentence."""
-    words, configs = _find_configs(_join_lists(arguments))
+    words, configs = _find_configs(_complete(arguments))
     try:
         found = _instantiate(lambda made: made.parse_args(words))
     except _NotOptions as error:
@@ -132,17 +139,26 @@ def _instantiate(parse: Callable[[jsonargparse.ArgumentParser], Any]) -> Any:
             raise ValueError(_explain(said)) from None
 
 
-def _join_lists(arguments: Sequence[str]) -> list[str]:
-    """The arguments with ``[star,rings]`` instead of ``star rings`` after an option that takes a list."""
+def _complete(arguments: Sequence[str]) -> list[str]:
+    """The arguments with ``["star","rings"]`` instead of ``star rings`` after an option that takes a list, with true
+    after one that nothing follows, and with ``_`` in names that are written with ``-``."""
     found: list[str] = []
-    values: list[str] | None = None
+    key, values = "", list[str]()
     for argument in [*arguments, "--"]:
-        if values is not None and not argument.startswith("--"):
+        if key in LISTED and not argument.startswith("--"):
             values.append(argument)
             continue
-        if values:
-            found.append(" ".join(values) if values[0].startswith("[") else f"[{','.join(values)}]")
-        values = [] if argument.removeprefix("--") in LISTED else None
+        if values and values[0].startswith("[") and key not in WORDS:
+            found.append(" ".join(values))
+        elif values:
+            plain = key not in WORDS and all(re.fullmatch(r"-?\d+", value) for value in values)
+            found.append(f"[{','.join(values)}]" if plain else json.dumps(values, ensure_ascii=False))
+        if key in FLAGS and argument.startswith("--"):
+            found.append("true")
+        if argument.startswith("--"):
+            name, equals, value = argument.partition("=")
+            argument = f"{name[:2]}{name[2:].replace('-', '_')}{equals}{value}"
+        key, values = argument.removeprefix("--"), []
         found.append(argument)
     return found[:-1]
 

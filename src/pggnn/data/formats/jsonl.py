@@ -14,13 +14,17 @@
 ``y``                     the graph's target, or a list of several
 ``node_y``                a target, or a list of several, for each node
 ``split``                 ``"train"``, ``"val"`` or ``"test"``
+``train_mask``,           true or false for each node, instead of ``split``: where the nodes of a graph are split
+``val_mask``,
+``test_mask``
 ``id``                    text or a whole number, different for each graph
 ========================  =============================================================================================
 
 Text and whole numbers as targets are classes, numbered in sorted order as labels are. If any target of the file is
 written with a decimal point (``3.0``), they are all regression targets. Lists of targets are regression, or multilabel
-if they hold nothing but 0 and 1. A node's neighbours are numbered in the order in which its edges are listed. An edge
-that joins nodes already joined is an error unless ``directed``, for then all would be doubled.
+if they hold nothing but 0 and 1. A target that is not known is ``null`` (or NaN): losses and metrics leave it out. A
+node's neighbours are numbered in the order in which its edges are listed. An edge that joins nodes already joined is an
+error unless ``directed``, for then all would be doubled.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,9 +38,12 @@ from torch import Tensor
 
 from pggnn.data.dataset import GraphDataset, Transform
 from pggnn.data.formats.validation import (
+    GZIP,
+    MASKS,
     MOST_NODES,
-    SPLITS,
+    MOST_PROBLEMS,
     GraphLine,
+    InvalidFile,
     KeyColumn,
     Problem,
     check_graph,
@@ -44,22 +51,11 @@ from pggnn.data.formats.validation import (
     read_line,
 )
 from pggnn.data.graphs import Graphs, compact, join_columns
-from pggnn.data.schema import Name, Schema
+from pggnn.data.schema import SPLITS, UNKNOWN, Name, Schema
 
-MOST_PROBLEMS = 20
 OF_NODES = ("x", "node_labels", "y", "node_y")
 COLUMNS = (*OF_NODES, "edge_attr", "edge_labels")
 LONGEST_LINE = 128 * 2**20
-GZIP = b"\x1f\x8b"
-
-
-class InvalidFile(ValueError):
-    """A file that cannot be read as graphs; :attr:`problems` says why, each with its place."""
-
-    def __init__(self, path: str | Path, problems: list[str], more: bool):
-        self.problems = problems
-        count = f"{len(problems)}{' or more' * more} problem{'s' * (len(problems) > 1)}"
-        super().__init__("\n  ".join([f"{path}: {count}", *problems]))
 
 
 def load_jsonl(
@@ -85,33 +81,54 @@ def load_jsonl(
 
 def read_jsonl(path: str | Path, schema: Schema | None = None) -> tuple[Graphs, list[Name] | None]:
     """The graphs of a file and their ids, if it has any; see :func:`load_jsonl`."""
-    lines, problems, more = _read_graphs(path, schema)
-    if not lines and not problems:
-        problems = ["the file holds no graph; expected one JSON object per line"]
-    if problems:
-        raise InvalidFile(path, problems, more)
+    lines = _checked(path, _lines(path), schema)
     ids = [line["id"] for line in lines if "id" in line]
     return _to_graphs(str(path), lines, schema or _infer(lines)), ids or None
 
 
-def _read_graphs(path: str | Path, schema: Schema | None) -> tuple[list[GraphLine], list[str], bool]:
-    """The good graphs, what is wrong with the others, and whether there is more."""
-    kinds = {key: column.kind for key, column in _columns_of(schema).items()} if schema else {}
+def to_graphs(path: str | Path, graphs: list[dict[str, Any]], schema: Schema | None = None) -> Graphs:
+    """Graphs from what the lines of a file would hold; the values of nodes and edges may be arrays."""
+    lines = _checked(path, ((0, graph) for graph in graphs), schema)
+    return _to_graphs(str(path), lines, schema or _infer(lines))
+
+
+def _checked(
+    path: str | Path, texts: Iterable[tuple[int, bytes | dict[str, Any]]], schema: Schema | None
+) -> list[GraphLine]:
+    """The graphs of a file, or all that is wrong with them."""
+    lines, problems, more = _read_graphs(texts, schema)
+    if not lines and not problems:
+        problems = ["the file holds no graph; expected one JSON object per line"]
+    if problems:
+        raise InvalidFile(path, problems, more)
+    return lines
+
+
+def _read_graphs(
+    texts: Iterable[tuple[int, bytes | dict[str, Any]]], schema: Schema | None
+) -> tuple[list[GraphLine], list[str], bool]:
+    """The good graphs, what is wrong with the others, and whether there is more. Each has the number of its line, 0
+    where there are no lines."""
+    kinds: dict[str, str | None] = {}
+    if schema:
+        kinds = {key: column.kind for key, column in _columns_of(schema).items()}
     origin = dict.fromkeys(kinds, "the schema")
     lines: list[GraphLine] = []
     problems: list[str] = []
     ids: dict[Name, int] = {}
     nodes = 0
-    for number, text in _lines(path):
+    for number, text in texts:
         if len(problems) >= MOST_PROBLEMS:
             return lines, problems[:MOST_PROBLEMS], True
-        if not text.strip():
+        if isinstance(text, bytes) and not text.strip():
             continue
-        place = f"line {number}"
+        place = f"line {number}" if number else "the graph"
         try:
-            if len(text) > LONGEST_LINE:
-                raise Problem(f"a line may have {LONGEST_LINE >> 20} MiB; split the graph or leave out digits")
-            graph = read_line(text)
+            if isinstance(text, bytes) and len(text) > LONGEST_LINE:
+                raise Problem(
+                    f"a line may have {LONGEST_LINE >> 20} MiB; leave out digits, or save one large graph as .npz"
+                )
+            graph = read_line(text) if isinstance(text, bytes) else text
         except Problem as problem:
             problems.append(f"{place}, {problem}")
             continue
@@ -126,7 +143,7 @@ def _read_graphs(path: str | Path, schema: Schema | None) -> tuple[list[GraphLin
                 for key in [key for key in found if found[key] != kinds[key]]:
                     hint = "; targets of nodes go to node_y" if key == "y" and "list" in found[key] else ""
                     if key in ("y", "node_y") and line.target is None:
-                        hint = "; give all graphs a target, or put those without one in a file of their own"
+                        hint = "; a target that is not known is null"
                     wrong.append(f"{key}: found {found[key]}, but {origin[key]} has {kinds[key]}{hint}")
             if "id" in line and ids.setdefault(line["id"], number) != number:
                 wrong.append(f"id: line {ids[line['id']]} has the same")
@@ -143,10 +160,11 @@ def _read_graphs(path: str | Path, schema: Schema | None) -> tuple[list[GraphLin
 
 
 def _kinds(line: GraphLine) -> dict[str, str]:
-    """What must be the same for all graphs; keys of edges count only where there are edges."""
+    """What must be the same for all graphs; keys of edges count only where there are edges, and targets where one is
+    known."""
     keys = COLUMNS if len(line["edges"].values) else OF_NODES
-    kinds = {key: line[key].kind if key in line else "none" for key in keys}
-    return kinds | {key: "one" if key in line else "none" for key in ("id", "split")}
+    kinds = {key: kind for key in keys if (kind := line[key].kind if key in line else "none")}
+    return kinds | {key: "one" if key in line else "none" for key in ("id", "split", *MASKS)}
 
 
 def _columns_of(schema: Schema) -> dict[str, KeyColumn]:
@@ -170,6 +188,7 @@ def _unknown_names(schema: Schema, line: GraphLine) -> list[str]:
     problems = []
     for key, names in known.items():
         found = dict.fromkeys(line[key].values if key in line else ())
+        found.pop(None, None)
         strange = [name for name in found if isinstance(name, float) or name not in names]
         if strange:
             some = ", ".join(map(describe, names[:5])) + ", …" * (len(names) > 5)
@@ -206,12 +225,15 @@ def _to_graphs(place: str, lines: list[GraphLine], schema: Schema) -> Graphs:
     node: dict[str, Tensor] = {}
     edge: dict[str, Tensor] = {}
     graph: dict[str, Tensor] = {}
+    node |= {
+        key: torch.from_numpy(np.concatenate([line[key].values for line in lines])) for key in MASKS if key in lines[0]
+    }
     if schema.in_channels:
         node["x"] = _features(place, lines, "x", schema.features, "node_labels", schema.node_labels)
     if schema.edge_dim:
         of_listed = _features(place, lines, "edge_attr", schema.edge_features, "edge_labels", schema.edge_labels)
         edge["edge_attr"] = of_listed[torch.from_numpy(source)]
-    if target := lines[0].target:
+    if (target := lines[0].target) and schema.task:
         (node if target == "node_y" else graph)["y"] = _targets(lines, target, schema)
     positions = {name: [i for i, line in enumerate(lines) if line.get("split") == name] for name in SPLITS}
     return Graphs(
@@ -228,7 +250,9 @@ def _to_graphs(place: str, lines: list[GraphLine], schema: Schema) -> Graphs:
 
 def _infer(lines: list[GraphLine]) -> Schema:
     target, task = lines[0].target, None
-    width = lines[0][target].width if target else None
+    if target and not any(True for _ in _chained(lines, target)):
+        target = None
+    width = next((line[target].width for line in lines if line[target].width), None) if target else None
     if target:
         types, task = set(map(type, _chained(lines, target))), "regression"
         if str in types or (float not in types and width is None):
@@ -248,7 +272,8 @@ def _infer(lines: list[GraphLine]) -> Schema:
 
 
 def _chained(lines: list[GraphLine], key: str) -> Iterable[Any]:
-    return chain.from_iterable(line[key].values for line in lines if key in line)
+    """All values of a key, without gaps."""
+    return (value for line in lines if key in line for value in line[key].values if value is not None)
 
 
 def _width(lines: list[GraphLine], key: str) -> int:
@@ -272,7 +297,12 @@ def _features(place: str, lines: list[GraphLine], key: str, width: int, labels: 
 
 
 def _targets(lines: list[GraphLine], key: str, schema: Schema) -> Tensor:
+    columns, width = [line[key] for line in lines], schema.width or 1
+    rows = chain.from_iterable(
+        column.values if column.width == schema.width else [None] * (width * len(column.values)) for column in columns
+    )
     if schema.task == "classification":
-        return torch.from_numpy(_numbers(lines, key, schema.classes))
-    values = torch.from_numpy(np.fromiter(_chained(lines, key), np.float32))
+        number = {name: i for i, name in enumerate(schema.classes)} | {None: UNKNOWN}
+        return torch.from_numpy(np.fromiter(map(number.__getitem__, rows), np.int64))
+    values = torch.from_numpy(np.array([*rows], np.float32))  # None is NaN there
     return values if schema.width is None else values.view(-1, schema.width)

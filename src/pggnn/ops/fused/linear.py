@@ -8,7 +8,7 @@ import triton
 from torch import Tensor
 
 from pggnn.groups import GROUPS
-from pggnn.ops.fused.sum import add_up, slot_readers
+from pggnn.ops.fused.sum import add_up, shared_readers
 from pggnn.ops.graph import Graph
 from pggnn.ops.linear.arcs import is_sum_of_arcs
 from pggnn.ops.triton import arcs as arcs_kernels
@@ -16,7 +16,7 @@ from pggnn.ops.triton import linear as steps_kernels
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
-TILES = ((256, 256, 8), (8, 32, 16), (-1, 4, 32))
+TILES = ((16384, 256, 8), (1024, 32, 16), (160, 4, 16), (-1, 1, 64))
 """Rows and channels of a tile, for nodes of a degree above the first number. Any tile is right for any node: they
 differ in speed."""
 ELEMENTS = 128
@@ -63,7 +63,7 @@ class FusedLinear:
                 *self.inputs, begin, self.graph.root, d_out.contiguous(), d_slots, d_center, scratch, edges, numbers,
                 **options,
             )  # fmt: skip
-        readers = slot_readers(self.graph.rows, self.gates.size(0), self.plan)
+        readers = shared_readers(self.graph.rows, self.gates.size(0), self.plan)
         add_up(d_slots, d_gates, *readers, self.graph.root, self.nodes)
         return d_gates, [*(torch.zeros_like(one) for one in self.weights[:2]), d_center]
 

@@ -11,7 +11,7 @@ from pggnn.cells import split_layers
 from pggnn.ops.fused.geometry import Geometry
 from pggnn.ops.fused.shape import fetches, program_rows, total_memory
 from pggnn.ops.fused.structure import StructureBits, StructureGradient
-from pggnn.ops.fused.sum import add_up, slot_readers
+from pggnn.ops.fused.sum import add_up, shared_readers
 from pggnn.ops.fused.tiles import Chunk, Tiles, lay_out
 from pggnn.ops.fused.weights import WeightGradient
 from pggnn.ops.graph import Graph
@@ -333,6 +333,6 @@ class Fused:
     def sum_slots(self, d_slots: Tensor) -> Tensor:
         """Gradients of the gate rows from those of the slots that read them, in a fixed order."""
         d_gates = torch.empty_like(self.gates)
-        readers = slot_readers(self.rows, self.gates.size(0), self.plan)
+        readers = shared_readers(self.rows, self.gates.size(0), self.plan)
         add_up(d_slots, d_gates, *readers, self.root, self.degree.numel())
         return d_gates

@@ -6,6 +6,7 @@ import torch
 import triton
 from torch import Tensor
 
+from pggnn.lists import ListPlan
 from pggnn.ops.triton.sums import sum_rows
 from pggnn.plan import Plan
 
@@ -18,35 +19,37 @@ LONG, MOST_PARTS = 64, 64
 
 
 class RowSum(torch.autograd.Function):
-    """``out[i]`` is the sum of the ``values[k]`` for which ``number[k]`` is i, of ``count``."""
+    """``out[i]`` is the sum of the ``values[k]`` for which ``number[k]`` is i, of ``count``. Numbers that are
+    a field of ``plan`` are sorted once for all layers on it."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, number: Tensor, count: int) -> Tensor:
+    def forward(ctx: Any, values: Tensor, number: Tensor, count: int, plan: Plan | ListPlan | None = None) -> Tensor:
         ctx.save_for_backward(number)
         out = values.new_empty(count, values.size(1))
-        rows, begins = readers(number, count)
-        torch._assert_async(begins[-1] - begins[0] == number.numel(), f"numbers must be from 0 to {count - 1}")
+        rows, begins = shared_readers(number, count, plan)
+        if plan is None:
+            torch._assert_async(begins[-1] - begins[0] == number.numel(), f"numbers must be from 0 to {count - 1}")
         with torch.cuda.device_of(values):
             add_up(values.contiguous(), out, rows, begins)
         return out
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        return d_out.index_select(0, *ctx.saved_tensors), None, None
+        return d_out.index_select(0, *ctx.saved_tensors), None, None, None
 
 
 class RowSpread(torch.autograd.Function):
     """``out[k]`` is ``values[number[k]]``: the other way round, with gradients that are the sums."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, number: Tensor) -> Tensor:
+    def forward(ctx: Any, values: Tensor, number: Tensor, plan: Plan | ListPlan | None = None) -> Tensor:
         ctx.save_for_backward(number)
-        ctx.count = values.size(0)
+        ctx.count, ctx.plan = values.size(0), plan
         return values.index_select(0, number)
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        return RowSum.apply(d_out, *ctx.saved_tensors, ctx.count), None
+        return RowSum.apply(d_out, *ctx.saved_tensors, ctx.count, ctx.plan), None, None
 
 
 def readers(number: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -55,15 +58,20 @@ def readers(number: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return rows, torch.searchsorted(by_number, torch.arange(count + 1, device=number.device))
 
 
-def slot_readers(rows: Tensor, count: int, plan: Plan | None) -> tuple[Tensor, Tensor]:
-    """The slots that read each of ``count`` gate rows; those of nodes are shared by the layers on a plan."""
-    if plan is not None and rows is plan.neighbor:
-        return plan.derived(_neighbor_readers, count)
-    return readers(rows, count)
+def shared_readers(number: Tensor, count: int, plan: Plan | ListPlan | None) -> tuple[Tensor, Tensor]:
+    """:func:`readers`, which the layers on a plan share where the numbers are a field of it."""
+    if isinstance(plan, ListPlan):
+        known, key = plan.plan.known, (readers, ("owner" if number is plan.owner else "head", count))
+        if key not in known:
+            known[key] = readers(number, count)
+        found: tuple[Tensor, Tensor] = known[key]
+        return found
+    name = next((name for name in ("neighbor", "center") if number is getattr(plan, name, None)), None)
+    return readers(number, count) if plan is None or name is None else plan.derived(_field_readers, name, count)
 
 
-def _neighbor_readers(plan: Plan, count: int) -> tuple[Tensor, Tensor]:
-    return readers(plan.neighbor, count)
+def _field_readers(plan: Plan, name: str, count: int) -> tuple[Tensor, Tensor]:
+    return readers(getattr(plan, name), count)
 
 
 def add_up(values: Tensor, out: Tensor, rows: Tensor, begins: Tensor, root: int | None = None, own: int = 0) -> None:

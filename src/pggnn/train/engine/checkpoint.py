@@ -107,6 +107,13 @@ class Header(TypedDict):
     groups: list[dict[str, Any]] | None
 
 
+class Unit(TypedDict):
+    """What the scores of a regression are multiplied by, and what is added to them, for each column."""
+
+    deviation: list[float]
+    mean: list[float]
+
+
 class Progress(TypedDict):
     """The state of a training."""
 
@@ -117,6 +124,7 @@ class Progress(TypedDict):
     seconds: float
     schedule: dict[str, Any]
     scaler: NotRequired[dict[str, Any] | None]
+    unit: NotRequired[Unit]
 
 
 def progress(state: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -127,6 +135,19 @@ def progress(state: dict[str, Any], path: Path) -> dict[str, Any]:
         raise BadCheckpoint(str(error)) from None
     if found["epoch"] < 0:
         raise BadCheckpoint(f"{path}, state, epoch: expected 0 or more, got {found['epoch']}")
+    return found
+
+
+def stored_unit(state: dict[str, Any], columns: int, path: Path) -> Unit | None:
+    """The unit of the answers in the checkpoint at ``path``, checked, if there is one."""
+    if "unit" not in state:
+        return None
+    try:
+        found: Unit = checked(state["unit"], Unit, f"{path}, unit")
+    except ValueError as error:
+        raise BadCheckpoint(str(error)) from None
+    if not len(found["mean"]) == len(found["deviation"]) == columns:
+        raise BadCheckpoint(f"{path}, unit: expected {columns} numbers each, got {found}")
     return found
 
 

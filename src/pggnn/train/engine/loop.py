@@ -4,8 +4,10 @@ import copy
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
+from operator import mul
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +21,7 @@ from pggnn.capture.graphs import takes_padded_plans, work_of
 from pggnn.capture.replay import Replay
 from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.collate import Collater
+from pggnn.data.batching.nodes import NodeBatches
 from pggnn.data.batching.padding import Padding
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config
@@ -28,7 +31,7 @@ from pggnn.train.engine.distributed import share_norms
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.log import Log, Record
 from pggnn.train.engine.memory import peak_memory
-from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, guess_first
+from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, guess_first, lists_for, unit_of
 from pggnn.train.engine.schedule import Schedule
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 
@@ -50,7 +53,7 @@ class Diverged(ValueError):
 class Callback:
     """Methods that a training calls as it goes; these do nothing."""
 
-    def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
+    def step(self, step: int, steps: int, summed: Tensor, targets: float) -> None:
         """After each batch: the sum of the epoch's losses so far, still on its device, and the number of targets."""
 
     def epoch(self, record: Record) -> None:
@@ -64,6 +67,8 @@ class Split:
     train: Tensor
     val: Tensor | None
     test: Tensor
+    by_node: bool = field(default=False, kw_only=True)
+    """Whether they are numbers of nodes, counted over all graphs."""
 
 
 class Training:
@@ -79,12 +84,15 @@ class Training:
         self.config, self.split, self.seed, self.folder, self.fabric = config, split, seed, folder, fabric
         self.collater, optim = collater, config.optim
         schema = collater.graphs.schema
-        self.task = Task(schema, optim.loss)
+        self.task, unit = Task(schema, optim.loss, tuple(config.protocol.metric)), None
+        if optim.standardize and self.task.kind == "regression":
+            unit = unit_of(self._targets_of(split.train))
+            self.task = replace(self.task, deviation=torch.tensor(unit["deviation"], device=fabric.device))
         torch.manual_seed(derived_seed(seed, 0))
         self.network = build(config.model, schema)
         allot_workspace(self.network, fabric.device)
         share_norms(self.network)
-        scorer = Scorer(self.network, config.model.edge_features)
+        scorer = Scorer(self.network, config.model.edge_features, unit)
         self.adam = torch.optim.AdamW(
             scorer.parameters(), optim.lr, weight_decay=optim.weight_decay,
             fused=config.run.precision != "16" or optim.clip is None,  # or gradients are unscaled too late to clip them
@@ -97,12 +105,28 @@ class Training:
         self.judge = self.scorer
         """What is evaluated: the network, or its moving average."""
         if self.average is not None:
-            self.judge = fabric.setup(Scorer(self.average, config.model.edge_features))
+            self.judge = fabric.setup(Scorer(self.average, config.model.edge_features, unit))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
         self._shard = fabric.global_rank, fabric.world_size
-        self.batches = Batches(collater, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
+        self._known = collater.graphs.known_targets(split.by_node)
+        self.batches = self._training_batches()
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
+        self.state |= {"unit": unit} if unit else {}
+
+    def _training_batches(self) -> Batches:
+        """The batches to train on: graphs, or nodes. Inductive training sees no other nodes than those."""
+        config, split, collater = self.config, self.split, self.collater
+        optim, index = config.optim, split.train
+        options: dict[str, Any] = {"sampling": optim.sampling, "seed": self.seed, "steps": optim.steps}
+        options["shard"] = self._shard
+        if not split.by_node:
+            return Batches(collater, optim.batch_size, index=index, **options)
+        if config.protocol.inductive:
+            graphs = collater.graphs.induced(index)
+            collater = Collater(graphs, collater.device, lists_for(config, graphs))
+            self._known, index = self._known[index], torch.arange(len(index))
+        return NodeBatches(collater, optim.batch_size, config.fan, index, **options)
 
     @cached_property
     def _replay(self) -> Replay | None:
@@ -114,6 +138,7 @@ class Training:
             and fabric.world_size == 1
             and config.run.precision != "16"
             and config.data.workers == 0
+            and not self.split.by_node
         )
         if not possible:
             return None
@@ -152,11 +177,13 @@ class Training:
         state, main = self.state, self.fabric.is_global_zero
         run = self.config.run
         log = Log(self.folder, state["epoch"], run.tensorboard, run.logger) if main else None
-        guess = self.task.guess(self._targets_of(self.split.train))
+        guess, unit = self.task.guess(self._targets_of(self.split.train)), state.get("unit")
         if state["epoch"] == 0 and self.config.model.init == "guess":
-            self.batches.epoch = 1
-            some = self.collater.collate(self.batches.chosen()[0]).to(self.fabric.device)
-            guess_first(Scorer(self.network, self.config.model.edge_features), guess, some)
+            every, deviation = copy.copy(self.batches), self.task.deviation
+            every.epoch, every.shard = 1, (0, 1)  # all processes start the same way
+            some = every[0].to(self.fabric.device)
+            start = guess if unit is None else (guess - guess.new_tensor(unit["mean"])) / deviation
+            guess_first(Scorer(self.network, self.config.model.edge_features), start, some)
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
             begin = time.perf_counter()
             state["epoch"] += 1
@@ -182,8 +209,8 @@ class Training:
         return {**figures, "baseline": baseline, "memory": peak_memory(), **state}
 
     def _targets_of(self, index: Tensor) -> Tensor:
-        """The targets of the given graphs, or of their nodes."""
-        return self.task.targets(self.collater.graphs.targets(index.to(self.collater.device)))
+        """The targets of the given graphs, or of their nodes; or of the given nodes."""
+        return self.task.targets(self.collater.graphs.targets(index.to(self.collater.device), self.split.by_node))
 
     def train_epoch(self, callback: Callback) -> float:
         """One epoch; returns the mean loss."""
@@ -194,7 +221,7 @@ class Training:
         self.scorer.train()
         if self._replay is not None:
             return self._checked(self._replay.epoch(self.batches.chosen(), totals, self.schedule.lr, callback.step))
-        summed, seen = torch.zeros((), device=fabric.device), 0
+        summed, seen = torch.zeros((), device=fabric.device), 0.0
         for step, (batch, total) in enumerate(zip(self._loader(), totals, strict=True), start=1):
             summed += self.step(batch, total)
             seen += total
@@ -202,7 +229,7 @@ class Training:
         everywhere: Any = fabric.all_reduce(summed, reduce_op="sum")
         return self._checked(float(everywhere) / seen)
 
-    def step(self, batch: Data, total: int | Tensor) -> Tensor:
+    def step(self, batch: Data, total: float | Tensor) -> Tensor:
         """Forward, backward and an update for a batch with ``total`` targets; returns the sum of their losses. It can
         be recorded: it asks the device nothing."""
         loss = self.task.loss(self.scorer(batch), self.task.targets(batch.y), getattr(batch, "counts", None))
@@ -258,25 +285,34 @@ class Training:
             record[f"{part} {NONFINITE}"] = figures[NONFINITE]
 
     def measure(self, part: Literal["train", "val", "test"]) -> dict[str, float]:
-        """The task's metrics over a part of the graphs, and how many answers are not finite, all processes together."""
+        """The task's metrics over a part of the graphs or nodes, and how many answers are not finite, over all
+        processes."""
         batches = self._evaluated.get(part) or self._evaluation_batches(part)
-        outputs, targets = compute_outputs([self.judge], self.task, batches, self.fabric.device)
+        (outputs,), targets = compute_outputs([self.judge], self.task, batches, self.fabric.device)
         lost: Any = self.fabric.all_reduce((~is_finite(outputs)).sum(), reduce_op="sum")
         return self.task.measure(outputs, targets) | {NONFINITE: int(lost)}
 
     def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs and targets for the given graphs, or for this process's share of them."""
-        return compute_outputs([self.judge], self.task, self._ordered(index), self.fabric.device)
+        """Outputs and targets for the given graphs or nodes, or for this process's share of them."""
+        (outputs,), targets = compute_outputs([self.judge], self.task, self._ordered(index), self.fabric.device)
+        return outputs, targets
 
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
         index: Tensor = getattr(self.split, part)
-        if int(self.collater.counts[:, index].sum()) > MOST_KEPT:
+        if self.split.by_node:
+            size = len(index) * sum(accumulate(self.config.fan, mul))
+        else:
+            size = int(self.collater.counts[:, index].sum())
+        if size > MOST_KEPT:
             return self._ordered(index)
         return self._evaluated.setdefault(part, list(self._ordered(index)))
 
     def _ordered(self, index: Tensor) -> Batches:
-        return ordered_batches(self.collater, self.config.optim.batch_size, index, self._shard)
+        config = self.config
+        return ordered_batches(
+            self.collater, config.optim.batch_size, index, self._shard, self.split.by_node, config.fan
+        )
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
@@ -300,7 +336,6 @@ class Training:
             return batches
         return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
 
-    def _targets(self, numbers: Tensor) -> int:
-        if self.collater.graphs.schema.level == "node":
-            return max(1, int(self.collater.counts[0].index_select(0, numbers).sum()))
-        return len(numbers)
+    def _targets(self, numbers: Tensor) -> float:
+        """Known targets of the given graphs or nodes; a row with gaps counts in part."""
+        return max(1, int(self._known.index_select(0, numbers).sum())) / self.task.columns

@@ -20,6 +20,7 @@ from pggnn.nn.model import Network
 from pggnn.ops.workspace import SHARES
 from pggnn.search import TooMany
 from pggnn.train.config import Config, ModelConfig
+from pggnn.train.engine.checkpoint import Unit
 from pggnn.train.engine.memory import available
 
 ARRANGED = ("orderings", "root", "reduce", "group")
@@ -141,15 +142,25 @@ def clip_gradients(network: Network | Committee, most: float) -> None:
         torch.nn.utils.clip_grad_norm_(one.parameters(), most)
 
 
-class Scorer(torch.nn.Module):
-    """A network that takes batches; nodes without features all have the feature 1."""
+def unit_of(targets: Tensor) -> Unit:
+    """Mean and deviation of the known targets in each column, ``[N, C]``; a column that is constant has deviation 1."""
+    mean = targets.double().nanmean(0).nan_to_num(0)
+    deviation = (targets.double() - mean).square().nanmean(0).sqrt().nan_to_num(0)
+    return {"deviation": deviation.where(deviation > 0, 1).tolist(), "mean": mean.tolist()}
 
-    def __init__(self, network: Network | Committee, edge_features: bool = False) -> None:
+
+class Scorer(torch.nn.Module):
+    """A network that takes batches; nodes without features all have the feature 1. Its scores are in the given unit."""
+
+    def __init__(self, network: Network | Committee, edge_features: bool = False, unit: Unit | None = None) -> None:
         super().__init__()
         self.network, self.edge_features = network, edge_features
+        for name in ("deviation", "mean"):
+            self.register_buffer(name, None if unit is None else torch.tensor(unit[name]))  # type: ignore[literal-required]
 
     def forward(self, batch: Batch) -> Tensor:
-        """The network's scores, for each graph or node, or those of each in a committee."""
+        """The network's scores, for each graph or node, or those of each in a committee; of nodes that a batch names as
+        its ``rows``, for these alone."""
         dtype = next(self.network.parameters()).dtype
         x = (
             batch.x.to(dtype)
@@ -158,7 +169,10 @@ class Scorer(torch.nn.Module):
         )
         edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
         real, lists = (getattr(batch, name, None) for name in ("real", "lists"))
-        return self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
+        scores: Tensor = self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
+        if "rows" in batch:
+            scores = scores.index_select(-2, batch.rows)
+        return scores if self.mean is None else scores * self.deviation + self.mean
 
 
 LESS = {"rings": 6, "paths": 2, "hops": 1}

@@ -1,33 +1,61 @@
-"""Metrics of several binary labels: the mean over the labels where they are defined."""
+"""Metrics that torchmetrics defines otherwise, or not for all targets. Of several binary labels, over known targets: the
+mean over the labels where they are defined."""
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torchmetrics import R2Score
 from torchmetrics.classification import MultilabelAUROC, MultilabelAveragePrecision
 from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 from torchmetrics.utilities import dim_zero_cat
 
+from pggnn.data.graphs import is_known
 
-class AveragePrecision(MultilabelAveragePrecision):
+
+class OfClasses:
+    """For a metric of labels: of two classes the second is the only label."""
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Adds answers."""
+        if target.dim() == 1:
+            preds, target = preds[:, 1:], target.unsqueeze(1)
+        super().update(preds, target)  # type: ignore[misc]
+
+
+class AveragePrecision(OfClasses, MultilabelAveragePrecision):
     """Average precision, over the labels that some graph has."""
 
     def compute(self) -> Tensor:  # type: ignore[override]
         """The mean, 0 if it is defined for no label; NaN if an answer is NaN."""
-        answers, truth = dim_zero_cat(self.preds), dim_zero_cat(self.target)
-        each = [binary_average_precision(answers[:, i], truth[:, i]) for i in truth.amax(0).nonzero().view(-1)]
-        return _mean(each, answers)
+        return _mean(self, binary_average_precision, Tensor.any)
 
 
-class AUROC(MultilabelAUROC):
+class AUROC(OfClasses, MultilabelAUROC):
     """AUROC, over the labels that some graphs have and others do not."""
 
     def compute(self) -> Tensor:  # type: ignore[override]
         """The mean, 0 if it is defined for no label; NaN if an answer is NaN."""
-        answers, truth = dim_zero_cat(self.preds), dim_zero_cat(self.target)
-        both = (truth.amax(0) > truth.amin(0)).nonzero().view(-1)
-        return _mean([binary_auroc(answers[:, i], truth[:, i]) for i in both], answers)
+        return _mean(self, binary_auroc, lambda truth: truth.any() and not truth.all())
 
 
-def _mean(each: list[Tensor], answers: Tensor) -> Tensor:
-    if answers.isnan().any():  # NaN would be sorted first
+class R2(R2Score):
+    """The coefficient of determination: 1 for answers without error, 0 for the mean of the targets."""
+
+    def compute(self) -> Tensor:
+        """NaN of fewer than two targets."""
+        return super().compute() if self.total >= 2 else self.residual.new_tensor(torch.nan)
+
+
+def _mean(
+    metric: MultilabelAUROC | MultilabelAveragePrecision,
+    score: Callable[[Tensor, Tensor], Tensor],
+    defined: Callable[[Tensor], bool | Tensor],
+) -> Tensor:
+    answers, truth = dim_zero_cat(metric.preds), dim_zero_cat(metric.target)
+    known = is_known(truth)
+    if answers[known].isnan().any():  # NaN would be sorted first
         return answers.new_tensor(torch.nan)
+    labels = [(answers[of, i], truth[of, i]) for i, of in enumerate(known.unbind(1))]
+    each = [score(*label) for label in labels if defined(label[1])]
     return torch.stack(each).mean() if each else answers.new_zeros(())

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pggnn.data.schema import Schema
+from pggnn.data.graphs import is_known
+from pggnn.data.schema import UNKNOWN, Schema
 
 LOSSES: dict[str, tuple[str, Callable[..., Tensor]]] = {
     "mse": ("regression", functional.mse_loss),
@@ -19,6 +21,7 @@ LOSSES: dict[str, tuple[str, Callable[..., Tensor]]] = {
 }
 DEFAULT_LOSS = {"regression": "mse", "classification": "cross_entropy", "multilabel": "bce"}
 METRIC = {"regression": "MAE", "classification": "accuracy", "multilabel": "average precision"}
+LESS_IS_BETTER = ("MAE", "RMSE")
 BASELINE = {
     "regression": "always the mean", "classification": "always the most frequent class",
     "multilabel": "always the labels' frequencies",
@@ -35,6 +38,10 @@ class Task:
 
     schema: Schema
     loss_name: str = "auto"
+    metric_names: tuple[str, ...] = ()
+    """The metric that models are compared in is the first of these that the task has; by default that of METRIC."""
+    deviation: Tensor | None = None
+    """Unit of the loss, for each column of a regression."""
 
     def __post_init__(self) -> None:
         kind = self.schema.task
@@ -43,27 +50,39 @@ class Task:
         if self.loss_name != "auto" and LOSSES[self.loss_name][0] != kind:
             fitting = " or ".join(name for name, (one, _) in LOSSES.items() if one == kind)
             raise ValueError(f"optim.loss {self.loss_name} does not fit {kind}: choose {fitting}, or auto")
+        if self.metric_names and not set(self.metric_names) & set(known := self.metrics()):
+            raise ValueError(
+                f"protocol.metric {' '.join(self.metric_names)} does not fit {kind}: choose {' or '.join(known)}"
+            )
 
     @property
     def kind(self) -> str:
         """``"classification"``, ``"regression"`` or ``"multilabel"``."""
         return str(self.schema.task)
 
-    @property
+    @cached_property
     def metric(self) -> str:
         """Name of the figure that models are chosen by and compared in."""
-        return METRIC[self.kind]
+        if not self.metric_names:
+            return METRIC[self.kind]
+        known = self.metrics()
+        return next(name for name in self.metric_names if name in known)
 
-    @property
+    @cached_property
     def maximise(self) -> bool:
         """Whether more of it is better."""
-        return self.kind != "regression"
+        return self.metric not in LESS_IS_BETTER
 
     def better(self, value: float, than: float | None) -> bool:
         """Whether one value of the metric is better than another."""
         if than is None or math.isnan(than):
             return True
         return value > than if self.maximise else value < than
+
+    @property
+    def columns(self) -> int:
+        """Targets in a row."""
+        return 1 if self.kind == "classification" else self.schema.out_channels
 
     def guess(self, targets: Tensor) -> Tensor:
         """``[C]`` the scores that have the least loss of those that are the same for all these targets; as a metric
@@ -85,55 +104,62 @@ class Task:
         return y.float().view(-1, self.schema.out_channels)
 
     def loss(self, scores: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
-        """Sum of the loss over the targets, weighted by ``counts``, and mean over their columns. The loss of a
-        committee is the sum over its networks, so that each learns as if alone."""
+        """Sum of the loss over the known targets, weighted by ``counts``, divided by the number of columns. The loss of
+        a committee is the sum over its networks, so that each learns as if alone."""
         if scores.dim() == 3:
             return torch.stack([self.loss(one, targets, counts) for one in scores]).sum()
         name = DEFAULT_LOSS[self.kind] if self.loss_name == "auto" else self.loss_name
-        columns = 1 if self.kind == "classification" else self.schema.out_channels
-        scores = _wide(scores)
-        targets = targets if self.kind == "classification" else targets.to(scores.dtype)
-        if counts is None:
-            return LOSSES[name][1](scores, targets, reduction="sum") / columns
-        each = LOSSES[name][1](scores, targets, reduction="none")
-        return (each.view(len(counts), -1) * counts.unsqueeze(-1)).sum() / columns
+        scores, known = _wide(scores), is_known(targets)
+        targets = targets.where(known, 0)
+        if self.deviation is not None:
+            scores, targets = scores / self.deviation, targets / self.deviation
+        each = LOSSES[name][1](
+            scores, targets if self.kind == "classification" else targets.to(scores.dtype), reduction="none"
+        )
+        each = each.where(known, 0).view(len(targets), -1)
+        return (each if counts is None else each * counts.unsqueeze(-1)).sum() / self.columns
 
     def metrics(self) -> Any:
-        """A ``torchmetrics.MetricCollection``; the first is the one that models are compared in."""
+        """A ``torchmetrics.MetricCollection``."""
         import torchmetrics as tm
 
-        from pggnn.train.engine.multilabel import AUROC, AveragePrecision
+        from pggnn.train.engine.multilabel import AUROC, R2, AveragePrecision
 
-        classes: dict[str, Any] = {"num_classes": self.schema.out_channels, "validate_args": False}
-        labels: dict[str, Any] = {"num_labels": self.schema.out_channels, "validate_args": False}
-        found: dict[str, Any] = {
-            "regression": {"MAE": tm.MeanAbsoluteError(), "RMSE": tm.MeanSquaredError(squared=False)},
-            "classification": {
-                "accuracy": tm.classification.MulticlassAccuracy(average="micro", **classes),
-                "macro F1": tm.classification.MulticlassF1Score(average="macro", **classes),
-            },
-            "multilabel": {
-                "average precision": AveragePrecision(thresholds=None, **labels),
-                "AUROC": AUROC(thresholds=None, **labels),
-            },
-        }
-        return tm.MetricCollection(found[self.kind], compute_groups=False)
+        kind, channels = self.kind, self.schema.out_channels
+        found: dict[str, Any] = {}
+        if kind == "regression":
+            found |= {"MAE": tm.MeanAbsoluteError(), "RMSE": tm.MeanSquaredError(squared=False), "R2": R2()}
+        if kind == "classification":
+            classes: dict[str, Any] = {"num_classes": channels, "validate_args": False}
+            found["accuracy"] = tm.classification.MulticlassAccuracy(average="micro", **classes)
+            found["macro F1"] = tm.classification.MulticlassF1Score(average="macro", **classes)
+        if kind == "multilabel" or (kind == "classification" and channels == 2):
+            labels = channels if kind == "multilabel" else 1
+            for name, metric in (("average precision", AveragePrecision), ("AUROC", AUROC)):
+                found[name] = metric(num_labels=labels, thresholds=None, validate_args=False)
+        return tm.MetricCollection(found, compute_groups=False)
 
     def measurable(self, targets: Tensor) -> Tensor:
         """Targets in the type that the metrics expect."""
-        return targets.long() if self.kind == "multilabel" else targets
+        return targets.nan_to_num(UNKNOWN).long() if self.kind == "multilabel" else targets
 
     def measure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
-        """The metrics, over all processes. In classification an answer that is not finite is wrong; in other tasks it
-        makes the metrics NaN or infinite."""
+        """The metrics over the known targets, of all processes. In classification an answer that is not finite is
+        wrong; in other tasks it makes the metrics NaN or infinite."""
         metrics = self.metrics().to(outputs.device)
+        if self.kind != "multilabel":  # whose metrics are those of single columns
+            known = is_known(targets)
+            outputs, targets = outputs[known], targets[known]
         missed = targets[:0]
         if self.kind == "classification":  # or argmax would take NaN for the first class
-            known = is_finite(outputs)
-            outputs, targets, missed = outputs[known], targets[known], targets[~known]
+            finite = is_finite(outputs)
+            outputs, lost, targets, missed = outputs[finite], outputs[~finite], targets[finite], targets[~finite]
         if len(outputs):
             metrics.update(outputs, self.measurable(targets))
         for metric in metrics.values() if len(missed) else ():
+            if not hasattr(metric, "fn"):  # of probabilities, without which it is NaN
+                metric.update(lost, missed)
+                continue
             counts = missed.bincount(minlength=self.schema.out_channels)
             metric.fn += counts if metric.fn.numel() > 1 else counts.sum()
             metric._update_count += 1

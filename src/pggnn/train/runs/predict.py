@@ -4,6 +4,7 @@ import csv
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -20,13 +21,14 @@ from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.features.added import AddedFeatures
 from pggnn.data.formats.export import save_jsonl
+from pggnn.data.formats.tables import Table
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
 from pggnn.files import csv_cell, read_json, to_json
 from pggnn.nn.model import PGGNN
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config
-from pggnn.train.engine.checkpoint import Checkpoint, load_weights
+from pggnn.train.engine.checkpoint import Checkpoint, load_weights, stored_unit
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.loop import BEST, LAST
 from pggnn.train.engine.models import Scorer, build, lists_for
@@ -38,6 +40,8 @@ from pggnn.train.runs.folder import SCHEMA, check_same
 from pggnn.train.runs.protocol import Trial
 from pggnn.train.runs.stored import Run
 
+TABLE_OPTIONS = ("smiles", "skip_invalid", "scaffolds")
+"""Options of a CSV file that later ones are read with, too."""
 GraphSource = str | Path | Iterable[Data]
 """A file, a folder or the name of a data set; or the graphs themselves."""
 NOTE = "not finite"
@@ -120,12 +124,13 @@ class Trained:
 
     def collater(self, graphs: Graphs) -> Collater:
         """Graphs for evaluation, on the networks' device if they fit there."""
-        return Collater(graphs, fitting(graphs, device()), lists_for(self.config, graphs, Console(stderr=True)))
+        place = "cpu" if self.config.data.neighbours else fitting(graphs, device())
+        return Collater(graphs, place, lists_for(self.config, graphs, Console(stderr=True)))
 
     @property
     def task(self) -> Task:
         """What the outputs mean."""
-        return Task(self.schema, self.config.optim.loss)
+        return Task(self.schema, self.config.optim.loss, tuple(self.config.protocol.metric))
 
     @classmethod
     def load(cls, folder: str | Path, which: str = "best") -> "Trained":
@@ -156,17 +161,24 @@ class Trained:
             network = build(config.model, schema).to(torch.double if config.run.precision == "64" else torch.float)
             found = Checkpoint.load(path)
             load_weights(network, found.average or found.weights, path)
-            scorers[trial] = Scorer(network, config.model.edge_features).to(device()).eval()
+            unit = stored_unit(found.state, schema.out_channels, path)
+            scorers[trial] = Scorer(network, config.model.edge_features, unit).to(device()).eval()
         if not scorers:
             raise ValueError(f"there is no trained network in {folder}: train it first, or go on with --resume")
         return cls(config, schema, scorers)
 
-    def read(self, path: str | Path) -> GraphDataset:
-        """Graphs of a file or data set, read as those that the networks were trained on."""
-        options: dict[str, Any] = dict(self.config.data.options)
+    def read(self, path: str | Path, **options: Any) -> GraphDataset:
+        """Graphs of a file or data set, read as those that the networks were trained on. Further options are those of
+        CSV files."""
+        known = self.config.loading
         if loading.is_own(path):
-            options = {"schema": self.schema}
-        dataset = loading.load(path, self.config.data.root, **self.config.data.added, **options)
+            own = {"schema": self.schema} | options
+            if loading.is_table(path):
+                own = {name: value for name, value in known.items() if name in TABLE_OPTIONS} | own
+            known = self.config.data.added | own
+        elif options:
+            raise ValueError(f"{path} has no option {' or '.join(options)}: it is no CSV file")
+        dataset = loading.load(path, self.config.data.root, **known)
         for what in ("in_channels", "edge_dim", "level", "flow", "node_labels", "edge_labels"):
             ours, theirs = getattr(self.schema, what), getattr(dataset.schema, what)
             if ours != theirs and not (what == "level" and theirs is None):
@@ -175,11 +187,23 @@ class Trained:
         return dataset
 
     def answers(
-        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True
-    ) -> tuple[Tensor, Tensor]:
-        """Mean outputs of the networks for the given graphs, probabilities of classes or values, and the targets."""
+        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True,
+        by_node: bool = False,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Mean outputs of the networks for the given graphs, probabilities of classes or values, and the targets; for
+        the given nodes if ``by_node``."""
+        outputs, expected = self.outputs(collater, index, trials, targets, by_node)
+        return outputs.mean(0), expected
+
+    def outputs(
+        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True,
+        by_node: bool = False,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """The same of each network, ``[networks, N, C]``."""
         chosen = [self.scorers[trial] for trial in trials or self.scorers]
-        batches = ordered_batches(collater, self.config.optim.batch_size, index)
+        batches = ordered_batches(
+            collater, self.config.optim.batch_size, index, by_node=by_node, neighbours=self.config.fan
+        )
         place = next(chosen[0].parameters()).device
         outputs, expected = compute_outputs(chosen, self.task, batches, place, targets)
         return outputs.cpu(), expected.cpu()
@@ -193,8 +217,6 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
     trained = Trained.load(folder, which)
     task, name = trained.task, data or trained.config.data.name
     dataset = trained.read(name)
-    if data is not None and split is not None and split not in dataset.splits:
-        raise ValueError(f"{data} has no split {split}; leave --split out to evaluate on all its graphs")
     if dataset.schema.classes != trained.schema.classes:
         raise ValueError(
             f"{name}: classes {_some(dataset.schema.classes)}, "
@@ -204,6 +226,9 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
     if dataset.schema.task is not None and theirs != ours:
         raise ValueError(f"{name}: {theirs} targets each, but the networks were trained with {ours}")
     graphs = Graphs.of(dataset)
+    splits, sampled = graphs.splits or graphs.node_splits, bool(trained.config.data.neighbours)
+    if data is not None and split is not None and split not in splits:
+        raise ValueError(f"{data} has no split {split}; leave --split out to evaluate on all its graphs")
     if data is None:
         check_same(trained.config, graphs)
     if "y" not in graphs.node | graphs.graph:
@@ -212,20 +237,25 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
     for trial in trained.scorers:
         if data is None:
             found = protocol.split(trained.config, graphs, trial)
-            index = getattr(found, split or "test")
+            index, by_node = getattr(found, split or "test"), found.by_node
             if index is None:
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
-            index = dataset.splits[split] if split else torch.arange(len(graphs))
-        outputs, targets = trained.answers(collater, index, [trial])
+            by_node = sampled or bool(split and graphs.node_splits)
+            known = graphs.known_targets(by_node) > 0
+            index = splits[split] if split else torch.arange(len(known))
+            index = index[known[index]]
+            if not len(index):
+                raise ValueError(f"{name}: no target is known, so there is nothing to evaluate against")
+        outputs, targets = trained.answers(collater, index, [trial], by_node=by_node)
         figures: dict[str, Any] = task.measure(outputs, targets)
         if data is None:
-            guess = task.guess(task.targets(graphs.targets(found.train)))
+            guess = task.guess(task.targets(graphs.targets(found.train, found.by_node)))
             figures["baseline"] = task.baseline(guess, targets)[task.metric]
-        numbers = torch.arange(len(index))
-        if trained.schema.level == "node":
-            numbers = numbers.repeat_interleave(collater.counts[0].cpu()[index])
-        lost = index[numbers[~is_finite(outputs)].unique()].tolist()
+        graph = collater.graph_of_node[index] if by_node else index
+        if trained.schema.level == "node" and not by_node:
+            graph = graph.repeat_interleave(collater.counts[0].cpu()[index])
+        lost = graph[~is_finite(outputs)].unique().tolist()
         if lost:
             figures[NONFINITE] = [dataset.ids[i] if dataset.ids else i for i in lost]
         yield trial, figures
@@ -233,16 +263,36 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
 
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
-    ``"note"`` says so."""
+    ``"note"`` says so. Of several networks the row has the deviation of their answers, too. Rows of a table have all its
+    columns, also those that no graph could be made of."""
     collater = trained.collater(Graphs.of(dataset))
-    outputs, _ = trained.answers(collater, targets=False)
+    outputs, _ = trained.outputs(collater, targets=False, by_node=bool(trained.config.data.neighbours))
+    spread = outputs.std(0, unbiased=False) if len(outputs) > 1 else outputs[0, :, :0]
+    answers = (
+        _answer(trained, *rows) for rows in zip(outputs.mean(0).tolist(), spread.tolist(), strict=True)
+    )
+    if dataset.table is not None:
+        yield from _complete(dataset, dataset.table, answers)
+        return
     names = dataset.ids or range(len(collater.graphs))
     places: list[dict[str, Any]] = [{"graph": name} for name in names]
     if trained.schema.level == "node":
         counts = collater.counts[0].tolist()
         places = [row | {"node": i} for row, nodes in zip(places, counts, strict=True) for i in range(nodes)]
-    for place, row in zip(places, outputs.tolist(), strict=True):
-        yield place | _answer(trained, row)
+    for place, answer in zip(places, answers, strict=True):
+        yield place | answer
+
+
+def _complete(dataset: GraphDataset, table: Table, answers: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows of a table with their answers, and with the reason where there is none."""
+    first = next(answers)
+    if taken := [name for name in first if name in table.header]:
+        raise ValueError(f"{table.path} has a column {taken[0]!r} already: rename it, since an answer goes there")
+    every = chain([first], answers)
+    for number, cells in enumerate(table.rows):
+        why = dataset.left_out.get(number)
+        answer = next(every) if why is None else dict.fromkeys(first) | {"note": why}
+        yield dict(zip(table.header, cells, strict=True)) | answer
 
 
 def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int, list[Name]]:
@@ -252,7 +302,7 @@ def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int,
     writer = csv.writer(file, lineterminator="\n")
     for count, row in enumerate(rows, start=1):
         if row["note"] == NOTE:
-            lost[row["graph"]] = None
+            lost[row.get("graph", f"row {count}")] = None
         if form == "jsonl":
             file.write(to_json(row) + "\n")
             continue
@@ -262,17 +312,19 @@ def write(rows: Iterator[dict[str, Any]], file: TextIO, form: str) -> tuple[int,
     return count, [*lost]
 
 
-def _answer(trained: Trained, row: list[float]) -> dict[str, Any]:
+def _answer(trained: Trained, row: list[float], spread: list[float]) -> dict[str, Any]:
+    """An answer by the names of its columns; ``spread`` is empty of a single network."""
     if trained.task.kind == "classification":
         classes = trained.schema.classes
         best = max(range(len(row)), key=row.__getitem__)
         known = {"prediction": classes[best]} | {
             f"p({name})": round(p, 6) for name, p in zip(classes, row, strict=True)
         }
-    elif len(row) == 1:
-        known = {"prediction": row[0]}
+        known |= {"spread": spread[best]} if spread else {}
     else:
-        known = {f"prediction {i}": value for i, value in enumerate(row)}
+        names = [f" {name}" for name in trained.schema.targets or range(len(row))] if len(row) > 1 else [""]
+        known = {f"prediction{name}": value for name, value in zip(names, row, strict=True)}
+        known |= {f"spread{name}": value for name, value in zip(names, spread, strict=False)}
     if all(map(math.isfinite, row)):
         return known | {"note": None}
     return dict.fromkeys(known) | {"note": NOTE}

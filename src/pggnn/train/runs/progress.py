@@ -120,7 +120,7 @@ class Bar(Callback):
         self._looked, self._tail, self.done, self._pace = 0.0, "", done, Pace()
         self._begin = self._before = time.monotonic()
 
-    def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
+    def step(self, step: int, steps: int, summed: Tensor, targets: float) -> None:
         """After each batch: reads the loss at most every :data:`REFRESH` seconds."""
         self._bars.expect(self._pace.measure(step, steps, summed))
         if step == 1:

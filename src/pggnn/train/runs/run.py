@@ -17,6 +17,7 @@ from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs
+from pggnn.lists import LISTS
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine import checkpoint, log
@@ -53,8 +54,8 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
         console: Where to show progress.
     """
     console = console or Console(stderr=True)
-    graphs = load_graphs(config)
-    task = Task(graphs.schema, config.optim.loss)
+    graphs = load_graphs(config, console)
+    task = Task(graphs.schema, config.optim.loss, tuple(config.protocol.metric))
     main = is_main()
     check(config, graphs)
     lists = lists_for(config, graphs, console) if main else None  # the other processes find them in the cache
@@ -82,6 +83,9 @@ def announce(
 ) -> None:
     """Says what a batch costs, where a model reads sequences, and has the bars say how long the trainings will take."""
     split, model = protocol.split(config, graphs, pending[0]), config.model
+    if graphs.has_folds and config.protocol.kind in protocol.CROSS_VALIDATION:
+        ours = f"{config.protocol.folds} stratified ones; --protocol.folds given takes those that come with the data"
+        tell(bars.console, f"Folds: {'those that come with the data' if config.protocol.folds == 'given' else ours}.")
     if model.name != "pggnn" and model.reads != ModelConfig().reads:
         tell(bars.console, f"{MODELS[model.name].label} has no option model.reads, got {model.reads}: it is ignored.")
     if lines := describe_work(config, graphs, split, lists):
@@ -97,6 +101,11 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     log.check_logger(config.run.logger)
     protocol.split(config, graphs, protocol.trials(config)[0])
+    reads = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
+    if reads and config.data.neighbours:
+        raise ValueError(
+            f"model.reads {' '.join(reads)} needs the whole graph: leave data.neighbours out, or {reads[0]}"
+        )
     build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
     if config.model.numbering in ("labels", "both"):
         some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
@@ -147,16 +156,20 @@ def make_training(config: Config, trial: Trial, collater: Collater, folder: Path
     return Training(config, collater, protocol.split(config, collater.graphs, trial), trial.seed, folder, fabric)
 
 
-def load_graphs(config: Config) -> Graphs:
-    """The graphs of a run."""
+def load_graphs(config: Config, console: Console | None = None) -> Graphs:
+    """The graphs of a run; what is left out of them is said on the console."""
     data = config.data
     try:
-        dataset = loading.load(data.name, data.root, **data.added, **data.options)
+        dataset = loading.load(data.name, data.root, **config.loading)
     except TypeError as error:
         wrong = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if wrong is None:
             raise
-        raise ValueError(f"data.options: {data.name} has no option {wrong[1]}") from None
+        if wrong[1] == "scaffolds":
+            raise ValueError("protocol.kind scaffold is for molecules in a CSV file: choose another") from None
+        raise ValueError(f"data: {data.name} has no option {wrong[1]}") from None
+    if dataset.left_out and console is not None:
+        tell(console, dataset.describe_left_out())
     if len(dataset) < len(graphs := Graphs.of(dataset)):
         raise ValueError(
             f"data.options: split leaves out graphs of {data.name}; --protocol.kind says what trains and tests"
@@ -194,9 +207,9 @@ def make_fabric(config: Config) -> Fabric:
 def make_collater(
     config: Config, graphs: Graphs, fabric: Fabric, lists: dict[str, GraphLists] | None = None
 ) -> Collater:
-    """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU;
-    with their lists, which are found here unless they are given."""
-    device = "cpu" if config.data.workers else fitting(graphs, fabric.device)
+    """The graphs on the device, if they fit there and batches are not assembled by other processes or sampled, else on
+    the CPU; with their lists, which are found here unless they are given."""
+    device = "cpu" if config.data.workers or config.data.neighbours else fitting(graphs, fabric.device)
     return Collater(graphs, device, lists_for(config, graphs) if lists is None else lists)
 
 

@@ -19,7 +19,7 @@ from pggnn.train import packed
 from pggnn.train.config import FILE, KEYS, Config, DataConfig
 from pggnn.train.engine import log
 from pggnn.train.engine.log import Record
-from pggnn.train.engine.task import BASELINE, METRIC
+from pggnn.train.engine.task import BASELINE, LESS_IS_BETTER, METRIC
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, is_run, missing
@@ -139,7 +139,7 @@ class Run:
     @property
     def lower_is_better(self) -> bool:
         """Whether less of the metric is better."""
-        return self.metric == METRIC["regression"]
+        return self.metric in LESS_IS_BETTER
 
     @property
     def scale(self) -> float:

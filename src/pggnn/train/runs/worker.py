@@ -36,7 +36,7 @@ class Limits(Callback):
         self.parent, self.until, self.epochs = os.getppid(), until, epochs
         self._pace, self._expect = Pace(), expect
 
-    def step(self, step: int, steps: int, summed: Tensor, targets: int) -> None:
+    def step(self, step: int, steps: int, summed: Tensor, targets: float) -> None:
         """After each batch."""
         if os.getppid() != self.parent:
             raise Ended(ORPHANED)

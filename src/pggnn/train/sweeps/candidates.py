@@ -12,7 +12,7 @@ from pathlib import Path
 from pggnn.console import tell
 from pggnn.files import markdown_table, write_json, write_text
 from pggnn.train.config import Config, DataConfig, as_yaml, difference, plain
-from pggnn.train.engine.task import METRIC
+from pggnn.train.engine.task import LESS_IS_BETTER
 from pggnn.train.options import parse
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import CIRCUMSTANCES, missing
@@ -70,7 +70,7 @@ class Candidate:
         """The figure, with the sign for which less is better; infinite for NaN."""
         if math.isnan(self.mean):
             return math.inf
-        return self.mean if self.metric == METRIC["regression"] else -self.mean
+        return self.mean if self.metric in LESS_IS_BETTER else -self.mean
 
     def __str__(self) -> str:
         return self._figure(self.mean, self.std if self.trainings > 1 else None)
