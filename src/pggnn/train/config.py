@@ -46,8 +46,6 @@ class DataConfig:
     """Whether rings may have chords: every simple cycle, instead of chordless ones."""
     paths: int = whole(3, 2, 100)
     """Edges of the longest path, where model.reads has paths."""
-    hops: int = whole(2, 1, 100)
-    """The largest distance, where model.reads has hops."""
     cliques: Literal[0, 3, 4, 5] = 0
     """Extra features of nodes and edges: log(1 + count) of the cliques of 3, 4, … up to so many nodes that they lie in.
     Networks read those of edges with model.edge_features."""

@@ -154,7 +154,9 @@ def find_smiles(table: Table) -> str:
         named = [name for name in table.header if all(map(_is_smiles, some.column(name)))]
     if len(named) != 1:
         which = f"it may be {' or '.join(map(repr, named))}" if named else f"its columns are {table.columns}"
-        raise ValueError(f"{table.path}: which column has the SMILES? Name it by --smiles (of pggnn train: --data.smiles); {which}")
+        raise ValueError(
+            f"{table.path}: which column has the SMILES? Name it by --smiles (of pggnn train: --data.smiles); {which}"
+        )
     return named[0]
 
 
@@ -233,7 +235,9 @@ def describe_molecules(
     place = [table.header.index(name) for name in targets]
     unlike = [rows for rows in repeated if len({tuple(table.rows[row][i] for i in place) for row in rows}) > 1]
     said.append(f"{len(repeated):,} that occur more than once")
-    hints = ["A molecule that occurs more than once may train and test: --protocol.kind scaffold keeps its rows together."]
+    hints = [
+        "A molecule that occurs more than once may train and test: --protocol.kind scaffold keeps its rows together."
+    ]
     if unlike:
         said[-1] += f", {len(unlike):,} of them with other targets"
         lines = [" and ".join(str(table.lines[row]) for row in rows[:2]) for rows in unlike[:MOST_LINES]]
