@@ -187,9 +187,7 @@ def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]
     collater = trained.collater(Graphs.of(dataset))
     outputs, _ = trained.outputs(collater, targets=False)
     spread = outputs.std(0, unbiased=False) if len(outputs) > 1 else outputs[0, :, :0]
-    answers = (
-        _answer(trained, *rows) for rows in zip(outputs.mean(0).tolist(), spread.tolist(), strict=True)
-    )
+    answers = (_answer(trained, *rows) for rows in zip(outputs.mean(0).tolist(), spread.tolist(), strict=True))
     if dataset.table is not None:
         yield from _complete(dataset, dataset.table, answers)
         return
