@@ -102,9 +102,9 @@ def train_pggnn(
     out = folder / "pggnn"
     took = run(
         [
-            sys.executable, "-m", "pggnn", "train", "--config", "molecule", "--data.name", str(files[0]), "--data.target",
-            *targets, "--protocol.seeds", str(seed), "--run.device", "cpu", "--run.threads", str(threads), "--run.out",
-            str(out), *options,
+            sys.executable, "-m", "pggnn", "train", "--config", "molecule", "--data.name", str(files[0]),
+            "--data.target", *targets, "--protocol.seeds", str(seed), "--run.device", "cpu",
+            "--run.threads", str(threads), "--run.out", str(out), *options,
         ],
         threads,
     )  # fmt: skip

@@ -19,6 +19,7 @@ CPU = {
     "cpu": "Training steps of small graphs beside a straightforward implementation, and the forward rate.",
     "star": "Time and peak memory of a hub with 2,000 neighbours.",
     "data": "Reading data sets into batches with plans, and the memory that MNIST takes.",
+    "nodes": "Training on one large graph, whole and in sampled neighbourhoods: time and peak memory.",
     "engine": "What the training engine adds to a bare PyTorch loop.",
     "rings": "An epoch of ZINC that reads rings, against neighbours alone, on a GPU if there is one.",
     "arcs": "The linear cell, on a GPU if there is one: whole group, single ordering, large graphs, GIN.",
@@ -51,6 +52,9 @@ GOALS: dict[str, dict[str, dict[str, str]]] = {
     "star": {"whole group": {"extra memory, MiB": "≤ 1536", "seconds / those of 16 orderings": "≥ 50"}},
     "data": {
         "ER": {"graphs/s": "≥ 20000"}, "ZINC": {"graphs/s": "≥ 20000"}, "MNIST": {"peak of the process, MiB": "≤ 3000"},
+    },
+    "nodes": {
+        f"200,000 nodes, 5,000,000 edges, {how}": {"peak of the process, MiB": "≤ 8192"} for how in ("whole", "sampled")
     },
     "engine": {"ER, batch 16, hidden 64": {"engine / bare loop": "≤ 1.1"}},
     "rings": {"ZINC, 8 blocks of 64": {"star and rings / star": "≤ 4", "star and rings, epoch, s": "≤ 0.8"}},

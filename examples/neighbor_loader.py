@@ -11,7 +11,6 @@ import argparse
 import time
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,63 +18,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader
 from torch_geometric.nn.norm import BatchNorm
-from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 from torch_geometric.utils import coalesce, to_undirected
 
 from pggnn import PGConv, Plan
+from pggnn.data.batching.nodes import PlanSampler
 from pggnn.data.features.motifs import triangles
-
-
-class PlanSampler(BaseSampler):
-    """Samples neighbours of nodes, their neighbours in turn, and so on; each node's keep their order.
-
-    Args:
-        edge_index: The edges of the whole graph.
-        num_nodes: Number of its nodes.
-        num_neighbors: How many neighbours to sample of each node, without repetition, at each distance.
-    """
-
-    def __init__(self, edge_index: Tensor, num_nodes: int, num_neighbors: list[int]) -> None:
-        self.plan = Plan.build(edge_index, num_nodes)
-        self.num_neighbors = num_neighbors
-        self._place = torch.full((num_nodes,), -1)
-
-    def sample_from_nodes(self, inputs: NodeSamplerInput) -> SamplerOutput:
-        """The neighbourhood of the given nodes; nodes and edges lie in order of their distance from them."""
-        plan, place = self.plan, self._place
-        nodes, slots, centers = [inputs.node], [], []
-        place[inputs.node] = torch.arange(len(inputs.node))
-        count = len(inputs.node)
-        for most in self.num_neighbors:
-            slot, center = self._choose(nodes[-1], most)
-            found = plan.neighbor[slot]
-            new = found[place[found] < 0].unique()
-            place[new] = torch.arange(count, count + len(new))
-            count += len(new)
-            nodes.append(new)
-            slots.append(slot)
-            centers.append(center)
-        node, slot = torch.cat(nodes), torch.cat(slots)
-        row, col = place[plan.neighbor[slot]], place[torch.cat(centers)]
-        place[node] = -1
-        return SamplerOutput(
-            node, row, col, plan.edge[slot], num_sampled_nodes=[len(part) for part in nodes],
-            num_sampled_edges=[len(part) for part in slots], metadata=(inputs.input_id, inputs.time),
-        )  # fmt: skip
-
-    def sample_from_edges(self, *args: Any, **kwargs: Any) -> SamplerOutput:
-        """Not of use for node classification."""
-        raise NotImplementedError("nodes are sampled from here, not edges")
-
-    def _choose(self, nodes: Tensor, most: int) -> tuple[Tensor, Tensor]:
-        """Slots of at most ``most`` neighbours of each node, in order, and the nodes they belong to."""
-        degree = self.plan.degree[nodes]
-        owner = torch.arange(len(nodes)).repeat_interleave(degree)
-        rank = torch.arange(len(owner)) - (degree.cumsum(0) - degree)[owner]
-        shuffle = torch.rand(len(owner)).argsort()
-        shuffle = shuffle[owner[shuffle].argsort(stable=True)]
-        kept = shuffle[rank < most].sort()[0]
-        return (self.plan.start[nodes][owner] + rank)[kept], nodes[owner[kept]]
 
 
 class Net(torch.nn.Module):
@@ -137,7 +84,7 @@ def run(data: Data, fan: list[int], batch_size: int, hidden: int, epochs: int, s
     """Trains on 60 % of the nodes; returns the accuracy on the other 40 %, and prints it on the way."""
     torch.manual_seed(seed)
     train, test = torch.randperm(data.num_nodes).split([int(0.6 * data.num_nodes), -(-4 * data.num_nodes // 10)])
-    sampler = PlanSampler(data.edge_index, data.num_nodes, fan)
+    sampler = PlanSampler(Plan.build(data.edge_index, data.num_nodes), fan)
 
     def loader(nodes: Tensor, shuffle: bool) -> NeighborLoader:
         return NeighborLoader(

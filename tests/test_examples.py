@@ -9,7 +9,7 @@ import torch
 from torch_geometric.loader import NeighborLoader
 from torch_geometric.sampler import NodeSamplerInput
 
-from pggnn import AddRings
+from pggnn import AddRings, Plan
 from pggnn.data.sets.counting import erdos_renyi
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -29,7 +29,7 @@ def example():
 
 def test_sampled_neighbourhoods_are_parts_of_the_graph(example):
     data = example.planted(200)
-    sampler = example.PlanSampler(data.edge_index, 200, [4, 2])
+    sampler = example.PlanSampler(Plan.build(data.edge_index, 200), [4, 2])
     for seeds in (torch.tensor([7, 3, 150]), torch.arange(200), torch.tensor([9])):
         out = sampler.sample_from_nodes(NodeSamplerInput(None, seeds))
         assert torch.equal(out.node[: len(seeds)], seeds)
@@ -45,7 +45,7 @@ def test_sampled_neighbourhoods_are_parts_of_the_graph(example):
 
 def test_every_neighbour_is_sampled_as_often_as_the_next(example):
     star = torch.stack([torch.arange(1, 7), torch.zeros(6, dtype=torch.long)])
-    sampler = example.PlanSampler(star, 7, [2])
+    sampler = example.PlanSampler(Plan.build(star, 7), [2])
     drawn = [sampler.sample_from_nodes(NodeSamplerInput(None, torch.tensor([0]))).edge for _ in range(1200)]
     assert all(first < second for first, second in drawn), "neighbours keep their order"
     counts = torch.bincount(torch.cat(drawn), minlength=6)
@@ -59,7 +59,7 @@ def test_blocks_with_all_neighbours_give_what_the_whole_graph_gives(example):
     with torch.no_grad():
         size = [data.num_nodes, 0, 0]
         whole = model(data.x, data.edge_index, size, [data.num_edges, 0])
-        sampler = example.PlanSampler(data.edge_index, 300, [largest] * 2)
+        sampler = example.PlanSampler(Plan.build(data.edge_index, 300), [largest] * 2)
         loader = NeighborLoader(data, [largest] * 2, torch.arange(40, 90), neighbor_sampler=sampler, batch_size=20)
         for batch in loader:
             scores = model(batch.x, batch.edge_index, batch.num_sampled_nodes, batch.num_sampled_edges)

@@ -7,6 +7,7 @@ import pytest
 
 from pggnn.cli import main
 from pggnn.data.formats.jsonl import InvalidFile, load_jsonl
+from pggnn.data.loading import load
 
 TEXT = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
 MOLECULES = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)[0]
@@ -37,6 +38,16 @@ def test_the_code_runs(folder, capsys):
     assert names["later"][0].x.tolist() == [[0, 1, 0]]
     assert len(load_jsonl("copy.jsonl")) == 4
     assert names["graph"].y.tolist() == [4]
+    assert load("graph.npz")[0].train_mask.sum() > 150 and load("graph.pt").schema.level == "node"
+
+
+def test_one_large_graph_by_the_commands_shown(folder, capsys):
+    text = TEXT.split("## One large graph")[1].split("## Folds")[0]
+    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {})
+    for command in re.findall(r"^pggnn (.*)$", text, re.MULTILINE):
+        few = ["--optim.epochs", "1"] if command.startswith("train") else []
+        assert main([*command.split(), *few]) == 0
+    assert len(Path("nodes.csv").read_text().splitlines()) == 301
 
 
 TEN = '"num_nodes": 10, "edges": '

@@ -92,7 +92,7 @@ def test_the_column_of_smiles_is_found_or_asked_for(write):
     assert len(load(write("name,drug", "1,CCO", "2,c1ccccc1"))) == 2
     with pytest.raises(ValueError, match=r"which column has the SMILES\? .*'smiles_a' or 'smiles_b'"):
         load(write("smiles_a,smiles_b", "C,CC"))
-    with pytest.raises(ValueError, match="which column has the SMILES.*its columns are 'a', 'b'"):
+    with pytest.raises(ValueError, match=r"which column has the SMILES.*its columns are 'a', 'b'"):
         load(write("a,b", "1,2"))
     assert load(write("smiles_a,smiles_b", "C,CC"), smiles="smiles_b")[0].num_nodes == 2
     with pytest.raises(ValueError, match="has no column 'z': its columns are 'smiles', 'y'"):

@@ -19,6 +19,14 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DEGREES = (0, 1, 2, 3, 6, 7)
 WHOLE = [Reading(), Reading(frame="open"), *(Reading("dihedral", frame) for frame in ("merged", "closed", "open"))]
 gpu = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU on this machine")
+HEIGHTS = [rows for _, rows, _ in linear.TILES]
+
+
+@pytest.fixture(autouse=True)
+def fewer_turns(monkeypatch):
+    """Higher tiles in the interpreter, for which each turn of a loop takes long."""
+    if DEVICE == "cpu":
+        monkeypatch.setattr(linear, "TILES", ((8, 32, 16), (-1, 4, 32)))
 
 
 @pytest.mark.parametrize("reading", WHOLE, ids=str)
@@ -34,17 +42,19 @@ def test_step_by_step(reading):
 @pytest.mark.parametrize("reading", [*WHOLE, Reading(limit=3), Reading(frame="closed", limit=2)], ids=str)
 def test_every_height_of_tiles(reading, monkeypatch):
     """Cycles and sequences that end with a tile, right before and right after it, and those of several tiles."""
-    monkeypatch.setattr(linear, "TILES", ((9, 4, 2), (3, 2, 4), (-1, 2, 2)))
+    monkeypatch.setattr(linear, "TILES", ((9, 4, 4), (3, 2, 2), (-1, 1, 4)))
     assert_matches_reference(
         reading, "linear", 1, PARALLEL, torch.float, (*range(10), 16, 17, 18), backend="triton", hidden=3
     )
 
 
 @pytest.mark.parametrize("reading", [Reading(), Reading("dihedral", "closed"), Reading(limit=2)], ids=str)
-def test_degrees_around_the_tiles(reading):
-    """Both sides of where one kind of tile begins, and of its height, for places one by one and two by two."""
-    assert [(above, rows) for above, rows, _ in linear.TILES] == [(256, 256), (8, 32), (-1, 4)]
-    degrees = (8, 9, 31, 33, 63, 64, 65, 66, 256, 257, 513, 514)
+def test_degrees_around_the_tiles(reading, monkeypatch):
+    """Both sides of where one kind of tile begins, and of its height, for places one by one and two by two. Tiles are
+    as high as they come, and begin earlier."""
+    assert HEIGHTS == [256, 32, 4, 1]
+    monkeypatch.setattr(linear, "TILES", tuple((a, rows, 8) for a, rows in zip((40, 12, 4, -1), HEIGHTS, strict=True)))
+    degrees = (4, 5, 7, 12, 13, 31, 33, 40, 41, 513, 514)
     ours, theirs = (
         outcome(backend, reading, "linear", 1, PARALLEL, dtype, degrees, hidden=3)
         for backend, dtype in (("triton", torch.float), ("packed", torch.double))
@@ -72,8 +82,9 @@ def test_a_few_nodes_at_a_time(reading, most, monkeypatch):
     assert_matches_reference(reading, "linear", 1, PARALLEL, torch.float, (*DEGREES, 9, 10), backend="triton", hidden=3)
 
 
-def test_launches():
+def test_launches(monkeypatch):
     """All nodes once, by falling degree, each with memory for its own degree."""
+    monkeypatch.setattr(linear, "TILES", ((256, 256, 8), (8, 32, 16), (-1, 4, 32)))
     degrees = torch.tensor([3, 70, 8, 9, 300, 0, 65, 64])
     plan = Plan.build(random_graph(degrees.tolist()), 8)
     graph = Graph(plan.start, plan.degree, plan.order, plan.profile, plan.neighbor, 0)

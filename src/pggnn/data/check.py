@@ -14,10 +14,10 @@ from torch_geometric.utils import is_undirected
 
 from pggnn.data.cost import RINGS_COST, Aggregation, count_list_steps, measure_work
 from pggnn.data.features.lists import search_lists
-from pggnn.data.formats.validation import SPLITS, describe
+from pggnn.data.formats.validation import describe
 from pggnn.data.graphs import Graphs, is_known, starts
 from pggnn.data.loading import is_table, read_own
-from pggnn.data.schema import Name
+from pggnn.data.schema import SPLITS, Name
 from pggnn.search import TooMany
 from pggnn.transforms import AddRings
 
@@ -91,11 +91,16 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
     degree = torch.bincount(around, minlength=int(nodes.sum()))
     hints = []
 
-    parts = ", ".join(f"{name} {len(places):,}" for name, places in graphs.splits.items())
+    parts, masks = (
+        ", ".join(f"{name} {len(places):,}" for name, places in one.items())
+        for one in ({} if graphs.has_folds else graphs.splits, graphs.node_splits)
+    )
+    if graphs.has_folds:
+        parts = "with folds of their own: pggnn train --protocol.kind folds --protocol.folds given"
     ways = "counting both directions" if is_undirected(edge_index, num_nodes=len(degree)) else "directed"
     topics = {
-        "graphs": f"{count:,}" + (f" ({parts})" if parts else ", no split given"),
-        "nodes": f"{len(degree):,} in all, {_spread(nodes)} a graph",
+        "graphs": f"{count:,}" + (f" ({parts})" if parts else "" if masks else ", no split given"),
+        "nodes": f"{len(degree):,} in all{f' ({masks})' * bool(masks)}, {_spread(nodes)} a graph",
         "edges": f"{edge_index.size(1):,} in all, {_spread(edges)} a graph, {ways}",
         "neighbours": f"{_spread(degree)} a node, {int((degree == 0).sum()):,} without any",
         "node features": _columns(schema.features, "x", schema.node_labels, _origin(graphs, degree)),
@@ -115,8 +120,14 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
         hints.append(f"{len(schema.classes):,} classes: if they are quantities, write them as 3.0 rather than 3.")
     if schema.task == "classification" and len(schema.classes) == 1:
         hints.append("There is only one class, so there is nothing to learn.")
-    if graphs.splits and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits]):
+    if (
+        graphs.splits
+        and not graphs.has_folds
+        and (missing := [f'"{name}"' for name in SPLITS if name not in graphs.splits])
+    ):
         hints.append(f'No graph has "split": {" or ".join(missing)}; pggnn train needs all three.')
+    if masks and (missing := [f"{name}_mask" for name in SPLITS if not len(graphs.node_splits.get(name, ()))]):
+        hints.append(f"No node is in {' or '.join(missing)}; pggnn train needs all three.")
 
     work = measure_work(graphs, Aggregation())
     topics["cost"] = (

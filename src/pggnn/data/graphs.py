@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from pggnn.data.schema import UNKNOWN, Schema
+from pggnn.data.schema import FOLDS, SPLITS, UNKNOWN, Schema
 
 LEVELS = ("node", "edge", "graph")
 MOST = 2**31 - 1
@@ -45,7 +46,8 @@ class Graphs:
     schema: Schema = field(default_factory=Schema)
     """What they have in common; :attr:`Schema.widths` are the attributes that are stored as ids."""
     splits: dict[str, Tensor] = field(default_factory=dict)
-    """Published splits, as indices of graphs."""
+    """Published splits, as indices of graphs: ``"train"``, ``"val"``, ``"test"``; or the test graphs of published
+    folds, ``"fold0"`` to ``"fold9"``."""
 
     def __len__(self) -> int:
         return self.nodes.size(0)
@@ -56,20 +58,31 @@ class Graphs:
             for name, value in getattr(self, level).items():
                 yield level, name, value
 
-    def targets(self, index: Tensor) -> Tensor:
-        """``y`` of these graphs, or of their nodes."""
-        if self.schema.level == "graph":
-            return self.graph["y"][index]
+    @property
+    def has_folds(self) -> bool:
+        """Whether folds came with the graphs."""
+        return FOLDS[0] in self.splits
+
+    def targets(self, index: Tensor, by_node: bool = False) -> Tensor:
+        """``y`` of these graphs, or of their nodes; of nodes with these numbers if ``by_node``."""
+        if by_node or self.schema.level == "graph":
+            return (self.node if by_node else self.graph)["y"][index]
         chosen = torch.zeros(len(self), dtype=torch.bool, device=self.nodes.device)
         chosen[index] = True
         return self.node["y"][chosen.repeat_interleave(self.nodes)]
 
-    def known_targets(self) -> Tensor:
-        """``[G]`` how many targets of each graph, or of its nodes, are known."""
-        by_node = self.schema.level == "node"
-        known = is_known((self.node if by_node else self.graph)["y"]).cpu()
+    @property
+    def node_splits(self) -> dict[str, Tensor]:
+        """Splits of the nodes, as numbers over all graphs, where there are masks."""
+        names = {name: f"{name}_mask" for name in SPLITS}
+        return {name: self.node[mask].nonzero().view(-1).cpu() for name, mask in names.items() if mask in self.node}
+
+    def known_targets(self, by_node: bool = False) -> Tensor:
+        """``[G]`` how many targets of each graph, or of its nodes, are known; ``[N]`` of each node if ``by_node``."""
+        of_nodes = self.schema.level == "node"
+        known = is_known((self.node if of_nodes else self.graph)["y"]).cpu()
         rows = known.view(len(known), -1).sum(1) if len(known) else known.long()
-        return starts(rows)[starts(self.nodes.cpu())].diff() if by_node else rows
+        return starts(rows)[starts(self.nodes.cpu())].diff() if of_nodes and not by_node else rows
 
     def _tensors(self) -> dict[str, Tensor]:
         """All tensors by flat names: ``nodes``, ``node.x``, ``split.train`` …"""
@@ -127,6 +140,13 @@ class Graphs:
                 f"{place}: graph {graph} (counted from 0) has {int(self.nodes[graph])} nodes, "
                 f"but an edge from {int(self.edge_index[0, edge])} to {int(self.edge_index[1, edge])}"
             )
+        masks = self.node_splits
+        if self.splits and masks:
+            raise ValueError(f"{place}: the graphs have a split and the nodes have masks: keep one of the two")
+        for (one, first), (other, second) in combinations(masks.items(), 2):
+            both = first[torch.isin(first, second)]
+            if len(both):
+                raise ValueError(f"{place}: node {int(both[0])} is in {one}_mask and in {other}_mask; it may be in one")
         for name, index in self.splits.items():
             if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < len(self):
                 raise ValueError(
@@ -161,6 +181,21 @@ class Graphs:
             last = max(first + 1, int(torch.searchsorted(ends, done + most_edges, right=True)))
             yield self.chunk(first, last)
             first, done = last, int(ends[last - 1])
+
+    def induced(self, nodes: Tensor) -> "Graphs":
+        """The same graphs with the given nodes alone, numbered over all graphs, and the edges between them."""
+        kept = torch.zeros(int(self.nodes.sum()), dtype=torch.bool)
+        kept[nodes] = True
+        edge_index, ptr = self.batched_edges()
+        between = kept[edge_index].all(0)
+        place = starts(kept.long())
+        own = edge_index[:, between]
+        graph = torch.searchsorted(ptr, own[0], right=True) - 1
+        return replace(
+            self, nodes=place[ptr].diff(), edges=starts(between.long())[starts(self.edges)].diff(),
+            edge_index=place[own] - place[ptr[graph]], node={name: value[kept] for name, value in self.node.items()},
+            edge={name: value[between] for name, value in self.edge.items()},
+        )  # fmt: skip
 
     def without_loops(self) -> "Graphs":
         """The same graphs without edges from a node to itself."""

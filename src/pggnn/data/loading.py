@@ -9,7 +9,7 @@ from pggnn.data.catalogue import CATALOGUE, lookup, plain_name
 if TYPE_CHECKING:
     from pggnn.data.dataset import GraphDataset
     from pggnn.data.graphs import Graphs
-    from pggnn.data.schema import Schema
+    from pggnn.data.schema import Name, Schema
 
 
 def is_own(name: str | Path) -> bool:
@@ -50,38 +50,56 @@ def load(
     if not is_own(name):
         entry = lookup(name)[1]
         dataset = resolve_name(entry.loader)(**entry.arguments, root=root, **options)
-    elif _in_tu_format(Path(name)):
-        graphs = read_own(name, options.pop("schema", None))
-        dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
+    elif is_table(name):
+        dataset = resolve_name(f"{MOLECULES}:load_molecules")(name, **options)
     else:
-        load_file = "molecules:load_molecules" if is_table(name) else "jsonl:load_jsonl"
-        dataset = resolve_name(f"pggnn.data.formats.{load_file}")(name, **options)
+        graphs, ids = _read(Path(name), options.pop("schema", None))
+        dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
+        dataset.ids = ids
     return dataset.with_features(added) if walks or cliques or cycles else dataset
 
 
 def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
-    """One's own graphs, checked: a JSON-lines file, a CSV file of molecules, or a zip or folder in TU's or GIN's format;
-    read as those that a ``schema`` is of, where one is given."""
+    """One's own graphs, checked: a JSON-lines file, a CSV file of molecules, or a zip or folder in TU's or GIN's
+    format; read as those that a ``schema`` is of, where one is given."""
     if not is_own(path):  # which refuses a name that is a data set's too
         known = f"; pggnn data stats {path} describes the data set" if plain_name(path) in CATALOGUE else ""
         raise FileNotFoundError(f"there is no file or folder {Path(path).absolute()}{known}")
-    if _in_tu_format(Path(path)):
-        from pggnn.data.sets.tu import read_tu
-
-        return read_tu(path, schema).checked(str(path))
     if is_table(path):
-        from pggnn.data.formats.molecules import read_molecules
-
-        return read_molecules(path, schema)[0]
-    from pggnn.data.formats.jsonl import read_jsonl
-
-    return read_jsonl(path, schema)[0]
+        found: Graphs = resolve_name(f"{MOLECULES}:read_molecules")(path, schema)[0]
+        return found
+    return _read(Path(path), schema)[0]
 
 
-def _in_tu_format(path: Path) -> bool:
-    return path.is_dir() or path.suffix.lower() == ".zip"
+def _read(path: Path, schema: "Schema | None") -> "tuple[Graphs, list[Name] | None]":
+    """The graphs of a file or folder, and their ids, if it has any."""
+    kind = "folder" if path.is_dir() else path.suffix.lower()
+    if kind in ELSEWHERE:
+        raise ValueError(f"{path}: {kind} is not read; {ELSEWHERE[kind]}")
+    found = resolve_name(READERS.get(kind, READERS[".jsonl"]))(path, schema)
+    return found if isinstance(found, tuple) else (found.checked(str(path)), None)
 
 
 def is_table(path: str | Path) -> bool:
     """Whether a file is a table, by its name."""
     return Path(path).suffix.lower() in (".csv", ".tsv")
+
+
+MOLECULES = "pggnn.data.formats.molecules"
+TU, ARRAYS = "pggnn.data.sets.tu:read_tu", "pggnn.data.formats.arrays:read_arrays"
+READERS = {
+    ".jsonl": "pggnn.data.formats.jsonl:read_jsonl",
+    "folder": TU, ".zip": TU, ".txt": TU,
+    ".npz": ARRAYS, ".pt": ARRAYS, ".safetensors": ARRAYS,
+}  # fmt: skip
+"""What reads a file, by the end of its name; others are taken for JSON lines."""
+NETWORKX = "in Python: save_jsonl([networkx.read_{}(path)], 'graph.jsonl'), from pggnn.data.formats.export"
+PICKLES = (
+    "a pickle could run any code; save tensors, torch.save(data.to_dict(), 'graph.pt'), or save_jsonl([graph], path)"
+)
+ELSEWHERE = {
+    ".graphml": NETWORKX.format("graphml"), ".gml": NETWORKX.format("gml"), ".gexf": NETWORKX.format("gexf"),
+    ".pkl": PICKLES, ".pickle": PICKLES, ".gpickle": PICKLES,
+    ".mtx": "in Python: scipy.sparse.save_npz('graph.npz', scipy.io.mmread(path))",
+}  # fmt: skip
+"""How to convert what is not read."""

@@ -9,6 +9,9 @@ from pggnn.files import parse_json
 Name = str | int
 UNKNOWN = -1
 """The class of a graph or node whose class is not known; other targets that are not known are NaN."""
+SPLITS = ("train", "val", "test")
+FOLDS = tuple(f"fold{number}" for number in range(10))
+"""Names of splits, and of the test parts of folds, that come with graphs."""
 CHOICES = {
     "level": (None, "graph", "node"),
     "task": (None, "classification", "regression", "multilabel"),

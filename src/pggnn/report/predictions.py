@@ -147,8 +147,8 @@ def _answer(run: Run) -> Predictions:
     graphs = Graphs.of(trained.read(run.config.data.name))
     check_same(trained.config, graphs)
     collater, task = trained.collater(graphs), trained.task
-    tests = {trial: protocol.split(run.config, graphs, trial).test for trial in trained.scorers}
-    pairs = [trained.answers(collater, test, [trial]) for trial, test in tests.items()]
+    splits = {trial: protocol.split(run.config, graphs, trial) for trial in trained.scorers}
+    pairs = [trained.answers(collater, one.test, [trial], by_node=one.by_node) for trial, one in splits.items()]
     outputs, targets = (torch.cat(column).numpy() for column in zip(*pairs, strict=True))
     kind = protocol.kind(run.config, graphs)
     epochs, names = _epochs(run), _names(run)

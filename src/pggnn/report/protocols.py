@@ -13,19 +13,20 @@ def describe_protocol(config: Config, kind: str) -> str:
         config: The run's.
         kind: Its protocol, with ``"auto"`` resolved where that is known.
     """
-    folds = config.protocol.folds
+    folds = config.protocol.number_of_folds
+    own = " The folds are those that came with the data." if config.protocol.folds == "given" else ""
     if kind == "folds":
         return (
             f"{folds}-fold cross-validation as in the paper: the mean over the test folds at the epoch where that mean "
             "is best. The choice of the epoch has seen the test folds, so the figure flatters; nested cross-validation "
-            "chooses without them."
+            f"chooses without them.{own}"
         )
     last = config.protocol.report == "last"
     when = "after the last epoch" if last else "at the epoch with the best validation figure"
     if kind == "nested":
         return (
             f"Nested {folds}-fold cross-validation: in each fold a tenth of the training graphs validates, and the "
-            f"test fold, which no choice has seen, is measured {when}."
+            f"test fold, which no choice has seen, is measured {when}.{own}"
         )
     parts = {
         "splits": "The data set's own splits",
@@ -47,7 +48,7 @@ def describe_spread(run: Run) -> str:
     named = f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
     if run.config.protocol.kind not in CROSS_VALIDATION:
         return named
-    folds, only = run.config.protocol.folds, run.config.protocol.only
+    folds, only = run.config.protocol.number_of_folds, run.config.protocol.only
     said = f"fold{'s' * (len(only) > 1)} {', '.join(map(str, only))} of {folds}" if only else f"{folds} folds"
     return f"{said}, {named}" + (", ± over the seeds" if len(seeds) > 1 else "")
 

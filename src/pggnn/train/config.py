@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pggnn.baselines.options import MODELS
+from pggnn.data.schema import FOLDS
 from pggnn.files import write_text
 from pggnn.ranges import FACTOR, LIMIT, NOT_NEGATIVE, PART, POSITIVE, check_ranges, real, whole
 
@@ -52,6 +53,9 @@ class DataConfig:
     Networks read those of edges with model.edge_features."""
     cycles: Literal[0, 3, 4, 5, 6] = 0
     """The same for cycles, whether or not further edges join their nodes; triangles have one column, not two."""
+    neighbours: tuple[int, ...] = ()
+    """For targets of nodes: trains on neighbourhoods with this many sampled neighbours of each node, such as [10,5] at
+    distance 1 and 2, or [10] at each. By default on the whole graph."""
     workers: int = whole(0, 0, 1000)
     """Processes that assemble batches ahead, on the CPU; 0 assembles them in place, on the GPU where there is one."""
 
@@ -129,7 +133,7 @@ class OptimConfig:
     """How the weights are found: Adam, and when it slows down and stops."""
 
     batch_size: int = whole(32, 1)
-    """Graphs in a batch."""
+    """Graphs in a batch; with data.neighbours, nodes."""
     sampling: Literal["shuffle", "draws"] = "shuffle"
     """Each graph once in an epoch; or each batch drawn from all graphs, as the paper's authors do."""
     steps: int | None = whole(None, 1, 10**6)
@@ -158,7 +162,7 @@ class OptimConfig:
     """Validates, tests and predicts with a moving average of the weights. Each epoch keeps this part of it, such as
     0.9, and less in the first epochs; 0: no average."""
     standardize: bool = False
-    """Whether targets of a regression are learned with mean 0 and deviation 1, those of the training graphs. Answers and
+    """Whether targets of a regression are learned with mean 0 and deviation 1 over the training graphs. Answers and
     figures are in their own unit."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
     """By default mean squared error, cross entropy, or binary cross entropy with several labels."""
@@ -172,8 +176,9 @@ class ProtocolConfig:
     """The data set's own splits; a random one (80/10/10), of molecules also by scaffolds, each in one part; the paper's
     cross-validation, which tests in every epoch and reports the best; or nested cross-validation, where part of the
     training graphs chooses the epoch. By default the data set's own splits where it has them, else a random one."""
-    folds: int = whole(10, 2, 10**4)
-    """Folds of a cross-validation."""
+    folds: int | Literal["given"] = whole(10, 2, 10**4)
+    """Folds of a cross-validation, stratified and shuffled with the seed; given: the ten that come with the data
+    (10fold_idx)."""
     only: tuple[int, ...] = ()
     """Train only these folds, counted from 0, such as [0,1]; by default all."""
     seeds: tuple[int, ...] = (0,)
@@ -181,8 +186,16 @@ class ProtocolConfig:
     metric: list[Metric] = field(default_factory=list)
     """The figure that chooses the epoch and is reported: the first of these that the task has. By default MAE, accuracy
     or average precision."""
+    inductive: bool = False
+    """Whether training sees the training nodes alone, and the edges between them, where the nodes of a graph are split.
+    Validation and test see all."""
     report: Literal["best", "last"] = "best"
     """Test at the epoch with the best validation, or after the last."""
+
+    @property
+    def number_of_folds(self) -> int:
+        """How many folds there are."""
+        return len(FOLDS) if self.folds == "given" else self.folds
 
 
 @dataclass(frozen=True)
@@ -234,9 +247,23 @@ class Config:
             raise ValueError(
                 f"optim.warmup must be less than optim.epochs, {self.optim.epochs}, got {self.optim.warmup}"
             )
-        only, folds = self.protocol.only, self.protocol.folds
+        only, folds = self.protocol.only, self.protocol.number_of_folds
         if len(set(only)) < len(only) or not set(only) <= set(range(folds)):
             raise ValueError(f"protocol.only must be different folds from 0 to {folds - 1}, got {list(only)}")
+
+        if min(self.data.neighbours, default=1) < 1:
+            raise ValueError(f"data.neighbours must be 1 or more, got {list(self.data.neighbours)}")
+        if (given := len(self.data.neighbours)) not in (0, 1, layers := self.model.layers):
+            raise ValueError(
+                f"data.neighbours must be one number, or one for each of the {layers} aggregations of model.layers, "
+                f"got {given}"
+            )
+
+    @property
+    def fan(self) -> tuple[int, ...]:
+        """How many neighbours are sampled at each distance; nothing where all are read."""
+        given = self.data.neighbours
+        return given * self.model.layers if len(given) == 1 else given
 
     @property
     def folder(self) -> Path:

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+from torch_geometric.sampler import BaseSampler
 
 from pggnn.data.batching.lists import StoredLists
 from pggnn.data.features.lists import GraphLists
@@ -38,6 +40,8 @@ class Collater:
         self.counts = torch.stack([graphs.nodes, graphs.edges]).cpu()
         self._starts = torch.stack([starts(row)[:-1] for row in self.counts])
         self._empty = Batch(_base_cls=Data)
+        self.samplers: dict[tuple[int, ...], BaseSampler] = {}
+        """Samplers of neighbourhoods by how many they take, as :mod:`pggnn.data.batching.nodes` makes them."""
         self._center_row = 1 if graphs.schema.flow == "source_to_target" else 0
         host = _to(graphs, "cpu").checked("batches")
         degree, edge = _neighbourhoods(host, self._center_row)
@@ -47,6 +51,22 @@ class Collater:
         self.lists = {
             kind: StoredLists.build(kind, one, host, edge, self.device) for kind, one in (lists or {}).items()
         }
+
+    @cached_property
+    def whole(self) -> Batch:
+        """All graphs as one batch."""
+        return self.collate(torch.arange(len(self.graphs)))
+
+    @cached_property
+    def whole_plan(self) -> Plan:
+        """The plan of all graphs as one."""
+        edge_index, ptr = self.graphs.batched_edges()
+        return Plan.build(edge_index, int(ptr[-1]), self.graphs.schema.flow)
+
+    @cached_property
+    def graph_of_node(self) -> Tensor:
+        """``[N]`` the graph of each node."""
+        return torch.arange(len(self.graphs)).repeat_interleave(self.counts[0])
 
     def collate(self, chosen: Tensor) -> Batch:
         """The batch of the graphs with the given numbers, in that order."""

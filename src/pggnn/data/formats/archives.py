@@ -34,7 +34,7 @@ def most_bytes() -> int:
 
 def read_file(path: Path) -> bytes:
     """The content of a file of at most :data:`MOST_BYTES`."""
-    _check_size(path, path.stat().st_size)
+    check_size(path, path.stat().st_size)
     return path.read_bytes()
 
 
@@ -56,7 +56,7 @@ def read_zip(path: Path, suffix: str) -> dict[str, bytearray]:
                 return {info.filename: _read_member(archive, info) for info in members}
         except DAMAGE as error:
             raise ValueError(f"{path}: a damaged or unreadable zip archive ({error}); fetch it again") from None
-    _check_size(path, total)
+    check_size(path, total)
     raise ValueError(f"{path}: two members of the archive have the same name")
 
 
@@ -89,7 +89,7 @@ def _parse_npy(content: bytearray) -> np.ndarray:
     if version not in readers:
         raise ValueError(f"format version {version} is not known")
     shape, fortran, dtype = readers[version](stream)
-    if dtype.kind not in "biufU":
+    if dtype.kind not in "biufUS":
         raise ValueError(f"it holds {dtype}, expected numbers or strings")
     count = int(np.prod(shape, dtype=object)) if shape else 1
     if any(size < 0 for size in shape) or count * dtype.itemsize != len(content) - stream.tell():
@@ -115,7 +115,8 @@ def need(arrays: dict[str, np.ndarray], path: Path, **kinds: str) -> None:
             raise ValueError(f"{path}: array {name!r} holds {array[bad]} at {[int(i) for i in bad]}")
 
 
-def _check_size(path: Path, size: int) -> None:
+def check_size(path: Path, size: int) -> None:
+    """Refuses a file that is larger than what is read."""
     if size > (most := most_bytes()):
         raise ValueError(f"{path}: {size:,} bytes to read, the limit is {most:,}; {VARIABLE} sets another")
 

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,15 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import from_networkx, from_scipy_sparse_matrix, to_edge_index
 
 from pggnn.data.dataset import GraphDataset
-from pggnn.data.formats.validation import SPLITS
+from pggnn.data.formats.validation import MASKS
 from pggnn.data.graphs import Graphs, is_known, starts
-from pggnn.data.schema import UNKNOWN, Name, Schema
+from pggnn.data.schema import SPLITS, UNKNOWN, Name, Schema
 from pggnn.files import replacing
 
 ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False)
-KEPT = {"edge_index", "num_nodes", "_num_nodes", "x", "edge_attr", "y"}
+KEPT = {"edge_index", "num_nodes", "_num_nodes", "x", "edge_attr", "y", *MASKS}
 """What is written of a graph, and PyG's list of the numbers of nodes."""
 Column = tuple[np.ndarray, tuple[Name, ...]]
 """Rows, and what their values are called, if they have names."""
@@ -28,7 +30,7 @@ Columns = dict[str, Column]
 
 
 def save_jsonl(
-    graphs: Iterable[Data], path: str | Path, splits: Mapping[str, Sequence[int] | Tensor] | None = None
+    graphs: Iterable[Any], path: str | Path, splits: Mapping[str, Sequence[int] | Tensor] | None = None
 ) -> Path:
     """Writes a data set whole or not at all; :func:`pggnn.data.formats.jsonl.load_jsonl` gives the same graphs.
 
@@ -39,13 +41,14 @@ def save_jsonl(
     the format: a warning names what is left out.
 
     Args:
-        graphs: A data set or list of ``Data``. Of a :class:`GraphDataset`, ids, splits and all names are kept.
+        graphs: A data set or list of ``Data``; also graphs of NetworkX and SciPy's sparse matrices. Of a
+            :class:`GraphDataset`, ids, splits and all names are kept.
         path: The file.
         splits: The graphs of ``"train"``, ``"val"`` and ``"test"``: numbers, each once, or a mask over all graphs.
     """
     own = graphs if isinstance(graphs, GraphDataset) and graphs.transform is None else None
     whole = own if own is not None and own._indices is None else None
-    listed: list[Any] = [whole._data] if whole is not None else list(graphs)
+    listed: list[Any] = [whole._data] if whole is not None else [*map(_as_data, graphs)]
     stored = Graphs.of(whole) if whole is not None else _gather(listed)
     if len(stored) == 0:
         raise ValueError("there are no graphs to write")
@@ -61,7 +64,7 @@ def save_jsonl(
     if isinstance(graphs, GraphDataset) and graphs.schema.flow == "target_to_source":
         stored = replace(stored, edge_index=stored.edge_index.flip(0))
     if splits is None and own is not None:
-        split_of = _split_of(own.splits, own.len())
+        split_of = _split_of({name: own.splits[name] for name in SPLITS if name in own.splits}, own.len())
     else:
         split_of = _split_of(splits or {}, len(stored))
     if left := sorted({key for graph in listed for key in graph.to_dict()} - KEPT):
@@ -105,6 +108,24 @@ def _split_of(splits: Mapping[str, Sequence[int] | Tensor], count: int) -> dict[
     return found
 
 
+def _as_data(graph: Any) -> Any:
+    """A graph of another library as PyG's ``Data``; ``adj_t`` as ``edge_index``."""
+    library = type(graph).__module__.partition(".")[0]
+    if library == "networkx":
+        return from_networkx(graph)
+    if library == "scipy":
+        edge_index, weight = from_scipy_sparse_matrix(graph)
+        attributes = {} if (weight == 1).all() else {"edge_attr": weight.view(-1, 1)}
+        return Data(edge_index=edge_index, num_nodes=graph.shape[0], **attributes)
+    if isinstance(graph, Data) and "adj_t" in graph and "edge_index" not in graph:
+        graph = copy(graph)
+        adj_t = graph.adj_t
+        row, col = to_edge_index(adj_t)[0] if isinstance(adj_t, Tensor) else adj_t.coo()[:2]
+        graph.edge_index = torch.stack([col, row])
+        del graph.adj_t
+    return graph
+
+
 def _gather(graphs: list[Data]) -> Graphs:
     """The graphs end to end, with those of ``x``, ``edge_attr`` and ``y`` that they have."""
     for i, graph in enumerate(graphs):
@@ -115,7 +136,7 @@ def _gather(graphs: list[Data]) -> Graphs:
         for count in ("num_nodes", "num_edges")
     )
     found: dict[str, list[Tensor]] = {}
-    for name in ("x", "edge_attr", "y"):
+    for name in ("x", "edge_attr", "y", *MASKS):
         given = [_tensor(graph.get(name), f"graph {i} cannot be written: {name}") for i, graph in enumerate(graphs)]
         values = [value if value.dim() else value.reshape(1) for value in given if value is not None]
         if values and len(values) < len(graphs):
@@ -127,7 +148,7 @@ def _gather(graphs: list[Data]) -> Graphs:
                 raise ValueError(f"graph {i} cannot be written: {name} has the shape {shapes}; widths must be the same")
         if values:
             found[name] = values
-    node = {"x": torch.cat(found["x"])} if "x" in found else {}
+    node = {name: torch.cat(found[name]) for name in ("x", *MASKS) if name in found}
     edge = {"edge_attr": torch.cat(found["edge_attr"])} if "edge_attr" in found else {}
     graph_level: dict[str, Tensor] = {}
     if "y" in found:
@@ -165,6 +186,7 @@ def _entries(graphs: Graphs, schema: Schema | None) -> Iterator[dict[str, Any]]:
     for columns, key, level in ((of_nodes, "node_y", graphs.node), (of_graphs, "y", graphs.graph)):
         if "y" in level:
             columns[key] = _targets(level["y"], schema)
+    of_nodes |= {mask: (graphs.node[mask].bool().cpu().numpy(), ()) for mask in MASKS if mask in graphs.node}
     node, edge = starts(graphs.nodes).tolist(), starts(graphs.edges).tolist()
     for i, bounds in enumerate(zip(pairwise(node), pairwise(edge), strict=True)):
         entry: dict[str, Any] = {"num_nodes": node[i + 1] - node[i], "directed": True}

@@ -14,6 +14,9 @@
 ``y``                     the graph's target, or a list of several
 ``node_y``                a target, or a list of several, for each node
 ``split``                 ``"train"``, ``"val"`` or ``"test"``
+``train_mask``,           true or false for each node, instead of ``split``: where the nodes of a graph are split
+``val_mask``,
+``test_mask``
 ``id``                    text or a whole number, different for each graph
 ========================  =============================================================================================
 
@@ -36,9 +39,9 @@ from torch import Tensor
 from pggnn.data.dataset import GraphDataset, Transform
 from pggnn.data.formats.validation import (
     GZIP,
+    MASKS,
     MOST_NODES,
     MOST_PROBLEMS,
-    SPLITS,
     GraphLine,
     InvalidFile,
     KeyColumn,
@@ -48,7 +51,7 @@ from pggnn.data.formats.validation import (
     read_line,
 )
 from pggnn.data.graphs import Graphs, compact, join_columns
-from pggnn.data.schema import UNKNOWN, Name, Schema
+from pggnn.data.schema import SPLITS, UNKNOWN, Name, Schema
 
 OF_NODES = ("x", "node_labels", "y", "node_y")
 COLUMNS = (*OF_NODES, "edge_attr", "edge_labels")
@@ -78,17 +81,34 @@ def load_jsonl(
 
 def read_jsonl(path: str | Path, schema: Schema | None = None) -> tuple[Graphs, list[Name] | None]:
     """The graphs of a file and their ids, if it has any; see :func:`load_jsonl`."""
-    lines, problems, more = _read_graphs(path, schema)
-    if not lines and not problems:
-        problems = ["the file holds no graph; expected one JSON object per line"]
-    if problems:
-        raise InvalidFile(path, problems, more)
+    lines = _checked(path, _lines(path), schema)
     ids = [line["id"] for line in lines if "id" in line]
     return _to_graphs(str(path), lines, schema or _infer(lines)), ids or None
 
 
-def _read_graphs(path: str | Path, schema: Schema | None) -> tuple[list[GraphLine], list[str], bool]:
-    """The good graphs, what is wrong with the others, and whether there is more."""
+def to_graphs(path: str | Path, graphs: list[dict[str, Any]], schema: Schema | None = None) -> Graphs:
+    """Graphs from what the lines of a file would hold; the values of nodes and edges may be arrays."""
+    lines = _checked(path, ((0, graph) for graph in graphs), schema)
+    return _to_graphs(str(path), lines, schema or _infer(lines))
+
+
+def _checked(
+    path: str | Path, texts: Iterable[tuple[int, bytes | dict[str, Any]]], schema: Schema | None
+) -> list[GraphLine]:
+    """The graphs of a file, or all that is wrong with them."""
+    lines, problems, more = _read_graphs(texts, schema)
+    if not lines and not problems:
+        problems = ["the file holds no graph; expected one JSON object per line"]
+    if problems:
+        raise InvalidFile(path, problems, more)
+    return lines
+
+
+def _read_graphs(
+    texts: Iterable[tuple[int, bytes | dict[str, Any]]], schema: Schema | None
+) -> tuple[list[GraphLine], list[str], bool]:
+    """The good graphs, what is wrong with the others, and whether there is more. Each has the number of its line, 0
+    where there are no lines."""
     kinds: dict[str, str | None] = {}
     if schema:
         kinds = {key: column.kind for key, column in _columns_of(schema).items()}
@@ -97,16 +117,18 @@ def _read_graphs(path: str | Path, schema: Schema | None) -> tuple[list[GraphLin
     problems: list[str] = []
     ids: dict[Name, int] = {}
     nodes = 0
-    for number, text in _lines(path):
+    for number, text in texts:
         if len(problems) >= MOST_PROBLEMS:
             return lines, problems[:MOST_PROBLEMS], True
-        if not text.strip():
+        if isinstance(text, bytes) and not text.strip():
             continue
-        place = f"line {number}"
+        place = f"line {number}" if number else "the graph"
         try:
-            if len(text) > LONGEST_LINE:
-                raise Problem(f"a line may have {LONGEST_LINE >> 20} MiB; split the graph or leave out digits")
-            graph = read_line(text)
+            if isinstance(text, bytes) and len(text) > LONGEST_LINE:
+                raise Problem(
+                    f"a line may have {LONGEST_LINE >> 20} MiB; leave out digits, or save one large graph as .npz"
+                )
+            graph = read_line(text) if isinstance(text, bytes) else text
         except Problem as problem:
             problems.append(f"{place}, {problem}")
             continue
@@ -142,7 +164,7 @@ def _kinds(line: GraphLine) -> dict[str, str]:
     known."""
     keys = COLUMNS if len(line["edges"].values) else OF_NODES
     kinds = {key: kind for key in keys if (kind := line[key].kind if key in line else "none")}
-    return kinds | {key: "one" if key in line else "none" for key in ("id", "split")}
+    return kinds | {key: "one" if key in line else "none" for key in ("id", "split", *MASKS)}
 
 
 def _columns_of(schema: Schema) -> dict[str, KeyColumn]:
@@ -203,6 +225,9 @@ def _to_graphs(place: str, lines: list[GraphLine], schema: Schema) -> Graphs:
     node: dict[str, Tensor] = {}
     edge: dict[str, Tensor] = {}
     graph: dict[str, Tensor] = {}
+    node |= {
+        key: torch.from_numpy(np.concatenate([line[key].values for line in lines])) for key in MASKS if key in lines[0]
+    }
     if schema.in_channels:
         node["x"] = _features(place, lines, "x", schema.features, "node_labels", schema.node_labels)
     if schema.edge_dim:

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from pggnn.data.dataset import GraphDataset, Transform
 from pggnn.data.formats.tables import Table, as_targets, infer_targets, is_gap, read_table, read_target
-from pggnn.data.formats.validation import MOST_PROBLEMS, SPLITS, InvalidFile, Problem, describe
+from pggnn.data.formats.validation import MOST_PROBLEMS, InvalidFile, Problem, describe
 from pggnn.data.graphs import Graphs, compact
-from pggnn.data.schema import Schema
+from pggnn.data.schema import SPLITS, Schema
 
 Blocks = dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]]
 ATOM: Blocks = {

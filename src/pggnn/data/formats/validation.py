@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-SPLITS = ("train", "val", "test")
+from pggnn.data.schema import SPLITS
+
 MOST_NODES = 50_000_000
 """In one file: a few digits must not be able to fill the memory."""
 LARGEST = float(np.finfo(np.float32).max)
@@ -43,6 +44,8 @@ class Values(NamedTuple):
     types: tuple[set[type], ...]
     range: str = ""
     in_range: Callable[[list[Any], int], bool] | None = None
+    arrays: str = ""
+    """The kinds of NumPy's types that are taken for them."""
 
 
 def _is_finite(values: list[Any], _: int) -> bool:
@@ -56,11 +59,11 @@ def _is_finite(values: list[Any], _: int) -> bool:
 
 
 NUMBERS: tuple[set[type], ...] = ({int}, {float}, {int, float})
-NUMBER = Values("a number", NUMBERS, "a number up to 3.4e38", _is_finite)
-TARGET = Values("a number or text", (*NUMBERS, {str}), NUMBER.range, _is_finite)
-LABEL = Values("text or a whole number", ({int}, {str}))
-FLAG = Values("true or false", ({bool},))
-NODE = Values("a node's number", ({int},), "a node from 0 to {last}", lambda v, n: min(v) >= 0 and max(v) < n)
+NUMBER = Values("a number", NUMBERS, "a number up to 3.4e38", _is_finite, "biuf")
+TARGET = Values("a number or text", (*NUMBERS, {str}), NUMBER.range, _is_finite, "biufU")
+LABEL = Values("text or a whole number", ({int}, {str}), arrays="iuU")
+FLAG = Values("true or false", ({bool},), arrays="b")
+NODE = Values("a node's number", ({int},), "a node from 0 to {last}", lambda v, n: min(v) >= 0 and max(v) < n, "iu")
 COUNT = Values("a whole number", ({int},), f"1 to {MOST_NODES}", lambda v, _: 0 < v[0] <= MOST_NODES)
 SPLIT = Values('"train", "val" or "test"', ({str},), '"train", "val" or "test"', lambda v, _: v[0] in SPLITS)
 
@@ -77,6 +80,7 @@ class Key(NamedTuple):
     dtype: type | None = None
 
 
+MASKS = tuple(f"{name}_mask" for name in SPLITS)
 KEYS = {
     "id": Key(LABEL),
     "num_nodes": Key(COUNT),
@@ -89,11 +93,12 @@ KEYS = {
     "y": Key(TARGET, rows=None),
     "node_y": Key(TARGET, "node", "a target", rows=None),
     "split": Key(SPLIT),
+    **{mask: Key(FLAG, "node", "true or false", dtype=bool) for mask in MASKS},
 }
 OTHER_NAMES = {
     "nodes": "num_nodes", "n": "num_nodes", "features": "x", "node_features": "x", "node_attr": "x", "node_attrs": "x",
     "labels": "node_labels", "edge_index": "edges", "links": "edges", "edge_features": "edge_attr", "label": "y",
-    "target": "y", "targets": "y", "class": "y", "node_targets": "node_y",
+    "target": "y", "targets": "y", "class": "y", "node_targets": "node_y", "valid_mask": "val_mask",
 }  # fmt: skip
 """Names that people try, and ours."""
 
@@ -177,16 +182,16 @@ def check_graph(graph: dict[str, Any]) -> tuple[GraphLine, list[str]]:
         problems.append('edges is missing; for a graph without edges write "edges": []')
     if "y" in graph and "node_y" in graph:
         problems.append("y and node_y are both given: keep y for a target of the graph, node_y for those of its nodes")
-    edges = graph.get("edges")
-    listed = isinstance(edges, list)
-    lengths = {"node": checked["num_nodes"], "edge": len(edges or ()) if listed else 0}
+    edges: Any = graph.get("edges")
+    listed = isinstance(edges, list | np.ndarray)
+    lengths = {"node": checked["num_nodes"], "edge": len(edges) if listed else 0}
     for name, value in graph.items():
         if name in KEYS and name != "num_nodes" and (listed or not name.startswith("edge_")):
             try:
                 checked[name] = _check(name, value, lengths)
             except Problem as problem:
                 problems.append(str(problem))
-    if "edges" in checked and not checked.get("directed") and (repeated := _repeated(edges or [], lengths["node"])):
+    if "edges" in checked and not checked.get("directed") and (repeated := _repeated(edges, lengths["node"])):
         problems.append(repeated)
     return checked, problems
 
@@ -207,8 +212,8 @@ def _count_nodes(graph: dict[str, Any]) -> Any:
     return _check("num_nodes", graph[name] if name == "num_nodes" else len(_read_list(name, graph[name])), {"node": 0})
 
 
-def _read_list(name: str, value: Any) -> list[Any]:
-    if not isinstance(value, list):
+def _read_list(name: str, value: Any) -> Any:
+    if not isinstance(value, list | np.ndarray):
         key = KEYS[name]
         raise Problem(f"{name}: expected a list with {key.entry} for each {key.each}, found {describe(value)}")
     return value
@@ -216,6 +221,8 @@ def _read_list(name: str, value: Any) -> list[Any]:
 
 def _check(name: str, value: Any, lengths: dict[str, int]) -> Any:
     """The column or the single value of a key, or a :class:`Problem` that names the first place that is wrong."""
+    if isinstance(value, np.ndarray):
+        return _check_array(name, value, lengths)
     allowed, each, _, rows, width, dtype = KEYS[name]
     entries = _read_list(name, value) if each else [value]
     if allowed is TARGET:
@@ -240,6 +247,42 @@ def _check(name: str, value: Any, lengths: dict[str, int]) -> Any:
         return value
     if some and isinstance(some[0], str):  # a file has few texts, each many times
         flat = [value and sys.intern(value) for value in flat]
+    return KeyColumn(flat, width)
+
+
+def _check_array(name: str, value: np.ndarray, lengths: dict[str, int]) -> KeyColumn:
+    """The column of a key that is given as an array."""
+    key, rows = KEYS[name], value.ndim == 2
+    allowed = NUMBER if key.values is TARGET and rows else key.values
+    if key.values is FLAG and value.dtype.kind in "iu" and np.isin(value, (0, 1)).all():
+        value = value.astype(bool)
+    if value.dtype.kind not in allowed.arrays or value.ndim not in (1, 2):
+        raise Problem(
+            f"{name}: expected {allowed.expected}, found an array of {value.dtype}, shape {list(value.shape)}"
+        )
+    if (key.rows is not None and rows != key.rows) or (key.width and value.shape[1:] != (key.width,)):
+        dimensions = f"[{key.each}s, {key.width or 'columns'}]" if key.rows else f"[{key.each}s]"
+        raise Problem(f"{name}: expected an array of shape {dimensions}, found {list(value.shape)}")
+    if len(value) != (lengths[key.each] if key.each else 1):
+        raise Problem(f"{name}: found {len(value)} entries, but there are {lengths.get(key.each, 1)} {key.each}s")
+    value = value.astype(int) if value.dtype.kind == "b" and key.dtype is not bool else value
+    wrong = np.zeros(1, bool)
+    if allowed is NODE:
+        wrong = (value < 0) | (value >= lengths["node"])
+    elif value.dtype.kind == "f":
+        wrong = np.abs(value) > LARGEST
+        wrong |= np.isnan(value) & (key.values is not TARGET)  # a gap
+    if wrong.any():
+        place = np.unravel_index(wrong.argmax(), wrong.shape)
+        where = "".join(f"[{i}]" for i in place)
+        expected = allowed.range.format(last=lengths["node"] - 1)
+        raise Problem(f"{name}{where}: expected {expected}, found {value[place].item()!r}")
+    width = value.shape[1] if rows else None
+    if key.dtype:
+        return KeyColumn(value.astype(key.dtype).ravel(), width)
+    flat = value.ravel().tolist()
+    if value.dtype.kind == "f":
+        flat = [None if one != one else one for one in flat]
     return KeyColumn(flat, width)
 
 
@@ -287,8 +330,13 @@ def _first_problem(name: str, entries: list[Any], allowed: Values, nodes: int) -
     raise AssertionError(f"{name} was refused without a reason")
 
 
-def _repeated(edges: list[list[int]], nodes: int) -> str:
+def _repeated(edges: list[list[int]] | np.ndarray, nodes: int) -> str:
     """What is wrong where two edges join the same nodes."""
+    if isinstance(edges, np.ndarray):
+        low, high = (part.astype(np.int64) for part in (edges.min(1), edges.max(1)))
+        if len(np.unique(low * nodes + high)) == len(edges):
+            return ""
+        edges = edges.tolist()
     if len({a * nodes + b if a < b else b * nodes + a for a, b in edges}) == len(edges):
         return ""
     first: dict[tuple[int, ...], int] = {}

@@ -1,6 +1,7 @@
 """Graph classification sets in GIN's text format and in TU's own, from a zip or a folder."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -12,10 +13,12 @@ from pggnn.data.dataset import GraphDataset, Transform, load_graphs
 from pggnn.data.formats.archives import read_file, read_zip
 from pggnn.data.formats.text import check_finite, check_lines, parse_numbers, ranges, whole
 from pggnn.data.graphs import Graphs, compact, join_columns
-from pggnn.data.schema import Name, Schema
+from pggnn.data.schema import FOLDS, Name, Schema
 from pggnn.data.splits import stratified_folds
 
-VERSION = "tu 2"
+VERSION = "tu 3"
+INDEX = "10fold_idx"
+"""Folder of the folds that come with a set in GIN's format."""
 Table = np.ndarray
 
 
@@ -53,21 +56,46 @@ class TU(GraphDataset):
 
 
 def read_tu(path: str | Path, schema: Schema | None = None) -> Graphs:
-    """Reads a zip or folder that holds ``NAME.txt`` (GIN's format) or ``NAME_A.txt`` and its companions (TU's).
+    """Reads a zip or folder that holds ``NAME.txt`` (GIN's format) or ``NAME_A.txt`` and its companions (TU's), or a
+    file in GIN's format alone. Folds in a folder ``10fold_idx`` become splits.
 
     With the ``schema`` of other graphs labels and classes get the numbers that they have there, and targets may be left
     out of TU's format.
     """
     path = Path(path)
-    if path.is_dir():
-        files = {file.name: file for file in path.glob("*.txt")}
-        texts: Mapping[str, bytes | bytearray] = {name: read_file(file) for name, file in sorted(files.items())}
+    members: dict[PurePosixPath, bytes | bytearray]
+    if path.is_file() and path.suffix.lower() == ".txt":
+        if path.stem.endswith("_A"):
+            raise ValueError(f"{path} is one of several files in TU's format: give their folder, {path.parent}")
+        files = [path, *path.parent.glob(f"{INDEX}/*.txt")]
+        members = {PurePosixPath(file): read_file(file) for file in sorted(files)}
+    elif path.is_dir():
+        files = [*path.glob("*.txt"), *path.glob(f"{INDEX}/*.txt")]
+        members = {PurePosixPath(file): read_file(file) for file in sorted(files)}
     else:
         members = {PurePosixPath(name): text for name, text in read_zip(path, ".txt").items()}
-        inside = [name for name in members if name.parent.name != "10fold_idx"]
-        texts = {name.name: members[name] for name in inside}
-        if len(texts) < len(inside):
-            raise ValueError(f"{path}: two folders of the archive have files of the same name")
+    inside = [name for name in members if name.parent.name != INDEX]
+    texts = {name.name: members[name] for name in inside}
+    if len(texts) < len(inside):
+        raise ValueError(f"{path}: two folders of the archive have files of the same name")
+    return _with_folds(_read_texts(path, texts, schema), members)
+
+
+def _with_folds(graphs: Graphs, members: Mapping[PurePosixPath, bytes | bytearray]) -> Graphs:
+    """The graphs with the folds that came with them, if each graph is in the test part of one."""
+    files = {name.name: (name, text) for name, text in members.items() if name.parent.name == INDEX}
+    found: dict[str, Tensor] = {}
+    for number, fold in enumerate(FOLDS, start=1):
+        if (file := f"test_idx-{number}.txt") in files:
+            name, text = files[file]
+            values, counts = parse_numbers(str(name), text)
+            found[fold] = torch.from_numpy(whole(str(name), values, np.repeat(np.arange(len(counts)), counts)))
+    tested = torch.cat([*found.values(), torch.empty(0, dtype=torch.long)]).sort()[0]
+    complete = len(found) == len(FOLDS) and torch.equal(tested, torch.arange(len(graphs)))
+    return replace(graphs, splits=found) if complete else graphs
+
+
+def _read_texts(path: Path, texts: Mapping[str, bytes | bytearray], schema: Schema | None) -> Graphs:
     names = [name.removesuffix("_A.txt") for name in texts if name.endswith("_A.txt")]
     if len(names) == 1:
         return _read_own_format(path, names[0], texts, schema)

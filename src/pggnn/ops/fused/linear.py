@@ -16,7 +16,7 @@ from pggnn.ops.triton import linear as steps_kernels
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
-TILES = ((256, 256, 8), (8, 32, 16), (-1, 4, 32))
+TILES = ((16384, 256, 8), (1024, 32, 16), (160, 4, 16), (-1, 1, 64))
 """Rows and channels of a tile, for nodes of a degree above the first number. Any tile is right for any node: they
 differ in speed."""
 ELEMENTS = 128

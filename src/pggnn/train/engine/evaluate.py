@@ -8,6 +8,7 @@ from torch_geometric.data import Batch
 
 from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.collate import Collater
+from pggnn.data.batching.nodes import NodeBatches
 from pggnn.train.engine.task import Task
 
 TIMES_LARGER = {"cpu": 4, "cuda": 32}
@@ -15,10 +16,14 @@ TIMES_LARGER = {"cpu": 4, "cuda": 32}
 
 
 def ordered_batches(
-    collater: Collater, batch_size: int, index: Tensor | None = None, shard: tuple[int, int] = (0, 1)
-) -> Batches:
-    """The given graphs in their order, in batches for evaluation."""
-    return Batches(collater, TIMES_LARGER[collater.device.type] * batch_size, index=index, shard=shard)
+    collater: Collater, batch_size: int, index: Tensor | None = None, shard: tuple[int, int] = (0, 1),
+    by_node: bool = False, neighbours: Sequence[int] = (),
+) -> Batches:  # fmt: skip
+    """The given graphs, or nodes, in their order, in batches for evaluation."""
+    size = TIMES_LARGER[collater.device.type] * batch_size
+    if by_node:
+        return NodeBatches(collater, size, neighbours, index, shard=shard)
+    return Batches(collater, size, index=index, shard=shard)
 
 
 @torch.no_grad()

@@ -4,8 +4,10 @@ import copy
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
+from operator import mul
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +21,7 @@ from pggnn.capture.graphs import takes_padded_plans, work_of
 from pggnn.capture.replay import Replay
 from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.collate import Collater
+from pggnn.data.batching.nodes import NodeBatches
 from pggnn.data.batching.padding import Padding
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config
@@ -28,7 +31,7 @@ from pggnn.train.engine.distributed import share_norms
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.log import Log, Record
 from pggnn.train.engine.memory import peak_memory
-from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, guess_first, unit_of
+from pggnn.train.engine.models import Scorer, allot_workspace, build, clip_gradients, guess_first, lists_for, unit_of
 from pggnn.train.engine.schedule import Schedule
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 
@@ -64,6 +67,8 @@ class Split:
     train: Tensor
     val: Tensor | None
     test: Tensor
+    by_node: bool = field(default=False, kw_only=True)
+    """Whether they are numbers of nodes, counted over all graphs."""
 
 
 class Training:
@@ -103,11 +108,25 @@ class Training:
             self.judge = fabric.setup(Scorer(self.average, config.model.edge_features, unit))
         self.schedule = Schedule(self.adam, optim, self.task.maximise and split.val is not None)
         self._shard = fabric.global_rank, fabric.world_size
-        self.batches = Batches(collater, optim.batch_size, optim.sampling, seed, optim.steps, split.train, self._shard)
-        self._known = collater.graphs.known_targets()
+        self._known = collater.graphs.known_targets(split.by_node)
+        self.batches = self._training_batches()
         self._evaluated: dict[str, list[Batch]] = {}
         self.state: dict[str, Any] = {"epoch": 0, "best_epoch": 0, "val": None, "test": None, "seconds": 0.0}
         self.state |= {"unit": unit} if unit else {}
+
+    def _training_batches(self) -> Batches:
+        """The batches to train on: graphs, or nodes. Inductive training sees no other nodes than those."""
+        config, split, collater = self.config, self.split, self.collater
+        optim, index = config.optim, split.train
+        options: dict[str, Any] = {"sampling": optim.sampling, "seed": self.seed, "steps": optim.steps}
+        options["shard"] = self._shard
+        if not split.by_node:
+            return Batches(collater, optim.batch_size, index=index, **options)
+        if config.protocol.inductive:
+            graphs = collater.graphs.induced(index)
+            collater = Collater(graphs, collater.device, lists_for(config, graphs))
+            self._known, index = self._known[index], torch.arange(len(index))
+        return NodeBatches(collater, optim.batch_size, config.fan, index, **options)
 
     @cached_property
     def _replay(self) -> Replay | None:
@@ -119,6 +138,7 @@ class Training:
             and fabric.world_size == 1
             and config.run.precision != "16"
             and config.data.workers == 0
+            and not self.split.by_node
         )
         if not possible:
             return None
@@ -158,8 +178,9 @@ class Training:
         log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
         guess, unit = self.task.guess(self._targets_of(self.split.train)), state.get("unit")
         if state["epoch"] == 0 and self.config.model.init == "guess":
-            self.batches.epoch = 1
-            some = self.collater.collate(self.batches.chosen()[0]).to(self.fabric.device)
+            first = copy.copy(self.batches)
+            first.shard, first.epoch = (0, 1), 1  # the same in all processes
+            some = first[0].to(self.fabric.device)
             start = guess if unit is None else (guess - guess.new_tensor(unit["mean"])) / self.task.deviation
             guess_first(Scorer(self.network, self.config.model.edge_features), start, some)
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
@@ -188,7 +209,7 @@ class Training:
 
     def _targets_of(self, index: Tensor) -> Tensor:
         """The targets of the given graphs, or of their nodes."""
-        return self.task.targets(self.collater.graphs.targets(index.to(self.collater.device)))
+        return self.task.targets(self.collater.graphs.targets(index.to(self.collater.device), self.split.by_node))
 
     def train_epoch(self, callback: Callback) -> float:
         """One epoch; returns the mean loss."""
@@ -263,26 +284,34 @@ class Training:
             record[f"{part} {NONFINITE}"] = figures[NONFINITE]
 
     def measure(self, part: Literal["train", "val", "test"]) -> dict[str, float]:
-        """The task's metrics over a part of the graphs, and how many answers are not finite, all processes together."""
+        """The task's metrics over a part of the graphs or nodes, and how many answers are not finite, over all
+        processes."""
         batches = self._evaluated.get(part) or self._evaluation_batches(part)
         (outputs,), targets = compute_outputs([self.judge], self.task, batches, self.fabric.device)
         lost: Any = self.fabric.all_reduce((~is_finite(outputs)).sum(), reduce_op="sum")
         return self.task.measure(outputs, targets) | {NONFINITE: int(lost)}
 
     def answers(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs and targets for the given graphs, or for this process's share of them."""
+        """Outputs and targets for the given graphs or nodes, or for this process's share of them."""
         (outputs,), targets = compute_outputs([self.judge], self.task, self._ordered(index), self.fabric.device)
         return outputs, targets
 
     def _evaluation_batches(self, part: str) -> Iterable[Batch]:
         """The batches of a part that is evaluated, kept for the next epoch unless they are many."""
         index: Tensor = getattr(self.split, part)
-        if int(self.collater.counts[:, index].sum()) > MOST_KEPT:
+        if self.split.by_node:
+            size = len(index) * sum(accumulate(self.config.fan, mul))
+        else:
+            size = int(self.collater.counts[:, index].sum())
+        if size > MOST_KEPT:
             return self._ordered(index)
         return self._evaluated.setdefault(part, list(self._ordered(index)))
 
     def _ordered(self, index: Tensor) -> Batches:
-        return ordered_batches(self.collater, self.config.optim.batch_size, index, self._shard)
+        config = self.config
+        return ordered_batches(
+            self.collater, config.optim.batch_size, index, self._shard, self.split.by_node, config.fan
+        )
 
     def save(self, improved: bool) -> None:
         """Writes the checkpoints of this epoch."""
@@ -307,5 +336,5 @@ class Training:
         return (batch.to(self.fabric.device, non_blocking=True) for batch in batches)
 
     def _targets(self, numbers: Tensor) -> float:
-        """Known targets of the given graphs; a row with gaps counts in part."""
+        """Known targets of the given graphs or nodes; a row with gaps counts in part."""
         return max(1, int(self._known.index_select(0, numbers).sum())) / self.task.columns

@@ -159,7 +159,8 @@ class Scorer(torch.nn.Module):
             self.register_buffer(name, None if unit is None else torch.tensor(unit[name]))  # type: ignore[literal-required]
 
     def forward(self, batch: Batch) -> Tensor:
-        """The network's scores, for each graph or node, or those of each in a committee."""
+        """The network's scores, for each graph or node, or those of each in a committee; of nodes that a batch names as
+        its ``rows``, for these alone."""
         dtype = next(self.network.parameters()).dtype
         x = (
             batch.x.to(dtype)
@@ -169,7 +170,8 @@ class Scorer(torch.nn.Module):
         edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
         real, lists = (getattr(batch, name, None) for name in ("real", "lists"))
         scores: Tensor = self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
-        return scores if self.mean is None else scores * self.deviation + self.mean
+        scores = scores if self.mean is None else scores * self.deviation + self.mean
+        return scores.index_select(-2, batch.rows) if "rows" in batch else scores
 
 
 LESS = {"rings": 6, "paths": 2, "hops": 1}

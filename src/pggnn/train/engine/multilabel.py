@@ -40,8 +40,8 @@ class AUROC(OfClasses, MultilabelAUROC):
 
 
 class R2(R2Score):
-    """The coefficient of determination: 1 for answers without error, 0 for the mean of the targets. In float64, as it is
-    made of differences of large sums."""
+    """The coefficient of determination: 1 for answers without error, 0 for the mean of the targets. In float64, as it
+    is made of differences of large sums."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -52,7 +52,8 @@ class Trained:
 
     def collater(self, graphs: Graphs) -> Collater:
         """Graphs for evaluation, on the networks' device if they fit there."""
-        return Collater(graphs, fitting(graphs, device()), lists_for(self.config, graphs, Console(stderr=True)))
+        place = "cpu" if self.config.data.neighbours else fitting(graphs, device())
+        return Collater(graphs, place, lists_for(self.config, graphs, Console(stderr=True)))
 
     @property
     def task(self) -> Task:
@@ -114,18 +115,23 @@ class Trained:
         return dataset
 
     def answers(
-        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True
-    ) -> tuple[Tensor, Tensor]:
-        """Mean outputs of the networks for the given graphs, probabilities of classes or values, and the targets."""
-        outputs, expected = self.outputs(collater, index, trials, targets)
+        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True,
+        by_node: bool = False,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Mean outputs of the networks for the given graphs, probabilities of classes or values, and the targets; for
+        the given nodes if ``by_node``."""
+        outputs, expected = self.outputs(collater, index, trials, targets, by_node)
         return outputs.mean(0), expected
 
     def outputs(
-        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True
-    ) -> tuple[Tensor, Tensor]:
+        self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True,
+        by_node: bool = False,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """The same of each network, ``[networks, N, C]``."""
         chosen = [self.scorers[trial] for trial in trials or self.scorers]
-        batches = ordered_batches(collater, self.config.optim.batch_size, index)
+        batches = ordered_batches(
+            collater, self.config.optim.batch_size, index, by_node=by_node, neighbours=self.config.fan
+        )
         place = next(chosen[0].parameters()).device
         outputs, expected = compute_outputs(chosen, self.task, batches, place, targets)
         return outputs.cpu(), expected.cpu()
@@ -139,8 +145,6 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
     trained = Trained.load(folder, which)
     task, name = trained.task, data or trained.config.data.name
     dataset = trained.read(name)
-    if data is not None and split is not None and split not in dataset.splits:
-        raise ValueError(f"{data} has no split {split}; leave --split out to evaluate on all its graphs")
     if dataset.schema.classes != trained.schema.classes:
         raise ValueError(
             f"{name}: classes {_some(dataset.schema.classes)}, "
@@ -150,6 +154,9 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
     if dataset.schema.task is not None and theirs != ours:
         raise ValueError(f"{name}: {theirs} targets each, but the networks were trained with {ours}")
     graphs = Graphs.of(dataset)
+    splits, sampled = graphs.splits or graphs.node_splits, bool(trained.config.data.neighbours)
+    if data is not None and split is not None and split not in splits:
+        raise ValueError(f"{data} has no split {split}; leave --split out to evaluate on all its graphs")
     if data is None:
         check_same(trained.config, graphs)
     if "y" not in graphs.node | graphs.graph:
@@ -158,23 +165,25 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
     for trial in trained.scorers:
         if data is None:
             found = protocol.split(trained.config, graphs, trial)
-            index = getattr(found, split or "test")
+            index, by_node = getattr(found, split or "test"), found.by_node
             if index is None:
                 raise ValueError(f"this run has no split {split}: cross-validation trains and tests only")
         else:
-            index = dataset.splits[split] if split else torch.arange(len(graphs))
-            index = index[graphs.known_targets()[index] > 0]
+            by_node = sampled or bool(split and graphs.node_splits)
+            known = graphs.known_targets(by_node) > 0
+            index = splits[split] if split else torch.arange(len(known))
+            index = index[known[index]]
             if not len(index):
                 raise ValueError(f"{name}: no target is known, so there is nothing to evaluate against")
-        outputs, targets = trained.answers(collater, index, [trial])
+        outputs, targets = trained.answers(collater, index, [trial], by_node=by_node)
         figures: dict[str, Any] = task.measure(outputs, targets)
         if data is None:
-            guess = task.guess(task.targets(graphs.targets(found.train)))
+            guess = task.guess(task.targets(graphs.targets(found.train, by_node)))
             figures["baseline"] = task.baseline(guess, targets)[task.metric]
-        numbers = torch.arange(len(index))
-        if trained.schema.level == "node":
-            numbers = numbers.repeat_interleave(collater.counts[0].cpu()[index])
-        lost = index[numbers[~is_finite(outputs)].unique()].tolist()
+        graph = collater.graph_of_node[index] if by_node else index
+        if trained.schema.level == "node" and not by_node:
+            graph = graph.repeat_interleave(collater.counts[0].cpu()[index])
+        lost = graph[~is_finite(outputs)].unique().tolist()
         if lost:
             figures[NONFINITE] = [dataset.ids[i] if dataset.ids else i for i in lost]
         yield trial, figures
@@ -182,10 +191,10 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
 
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
-    ``"note"`` says so. Of several networks the row has the deviation of their answers, too. Rows of a table have all its
-    columns, also those that no graph could be made of."""
+    ``"note"`` says so. Of several networks the row has the deviation of their answers, too. Rows of a table have all
+    its columns, also those that no graph could be made of."""
     collater = trained.collater(Graphs.of(dataset))
-    outputs, _ = trained.outputs(collater, targets=False)
+    outputs, _ = trained.outputs(collater, targets=False, by_node=bool(trained.config.data.neighbours))
     spread = outputs.std(0, unbiased=False) if len(outputs) > 1 else outputs[0, :, :0]
     answers = (_answer(trained, *rows) for rows in zip(outputs.mean(0).tolist(), spread.tolist(), strict=True))
     if dataset.table is not None:

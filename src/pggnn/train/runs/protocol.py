@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data.graphs import Graphs
+from pggnn.data.schema import FOLDS, SPLITS
 from pggnn.data.splits import grouped_split, random_split, stratified_folds
 from pggnn.files import write_json
 from pggnn.seeds import derived_seed
@@ -91,42 +92,67 @@ def kind(config: Config, graphs: Graphs) -> str:
     """The protocol, with ``"auto"`` resolved."""
     if config.protocol.kind != "auto":
         return config.protocol.kind
-    return "splits" if graphs.splits else "random"
+    return "splits" if (graphs.splits and not graphs.has_folds) or graphs.node_splits else "random"
 
 
 def trials(config: Config) -> list[Trial]:
     """All trainings of a run."""
-    folds: Sequence[int | None] = config.protocol.only or range(config.protocol.folds)
+    folds: Sequence[int | None] = config.protocol.only or range(config.protocol.number_of_folds)
     if config.protocol.kind not in CROSS_VALIDATION:
         folds = [None]
     return [Trial(seed, fold) for seed in config.protocol.seeds for fold in folds]
 
 
 def split(config: Config, graphs: Graphs, trial: Trial) -> Split:
-    """The graphs that a trial trains, validates and tests on: of each part those with a known target."""
-    chosen, known = kind(config, graphs), graphs.known_targets() > 0
+    """The graphs or nodes that a trial trains, validates and tests on: of each part those with a known target.
+
+    Nodes are split where they have masks, or where there is one graph.
+    """
+    chosen, of_nodes = kind(config, graphs), graphs.schema.level == "node"
+    by_node = of_nodes and (bool(graphs.node_splits) or len(graphs) == 1)
+    if config.data.neighbours and not of_nodes:
+        raise ValueError("data.neighbours is for targets of nodes, but these are targets of graphs: leave it out")
+    if config.protocol.inductive and not by_node:
+        raise ValueError(
+            "protocol.inductive is for the nodes of one graph, or nodes with masks; here graphs are split: leave it out"
+        )
+    known = graphs.known_targets(by_node) > 0
     every = known.nonzero().view(-1)
     if chosen == "splits":
-        missing = [name for name in ("train", "val", "test") if name not in graphs.splits]
+        given = graphs.node_splits if by_node else graphs.splits
+        missing = [name for name in SPLITS if name not in given]
         if missing:
+            one = f'"{missing[0]}_mask"' if by_node else '"split"'
             raise ValueError(
-                f"these graphs have no split {' and '.join(missing)}: choose --protocol.kind random or folds, or "
-                'write "split" accordingly'
+                f"these graphs have no split {' and '.join(missing)}: choose --protocol.kind random"
+                f"{'' if by_node else ' or folds'}, or write {one} accordingly"
             )
-        parts = (graphs.splits[name] for name in ("train", "val", "test"))
-        found = Split(*(part[known[part]] for part in parts))
+        found = Split(*(given[name][known[given[name]]] for name in SPLITS), by_node=by_node)
     elif chosen == "random":
-        found = Split(*(every[part] for part in random_split(len(every), trial.seed)))
+        parts = (every[part] for part in random_split(len(every), trial.seed))
+        found = Split(*(part.sort()[0] if by_node else part for part in parts), by_node=by_node)
     elif chosen == "scaffold":
         groups = graphs.graph["scaffold"].cpu()[every]
         found = Split(*(every[part] for part in grouped_split(groups, trial.seed)))
     else:
         found = _fold(config, graphs, trial, every)
     if not len(found.train) or not len(found.test) or (found.val is not None and not len(found.val)):
-        sizes = {"train": found.train, "validate": found.val, "test": found.test}
-        given = ", ".join(f"{len(part)} to {what}" for what, part in sizes.items() if part is not None)
-        few = "graphs" if known.all() else f"of {len(graphs)} graphs have known targets: they"
-        raise ValueError(f"{len(every)} {few} are too few to train, validate and test on: {given}")
+        numbers = {"train": found.train, "validate": found.val, "test": found.test}
+        sizes = ", ".join(f"{len(part)} to {verb}" for verb, part in numbers.items() if part is not None)
+        what = "nodes" if by_node else "graphs"
+        few = what if known.all() else f"of {len(known)} {what} have known targets: they"
+        raise ValueError(f"{len(every)} {few} are too few to train, validate and test on: {sizes}")
+    if config.data.neighbours and not by_node:  # neighbourhoods of the nodes of these graphs
+        known = graphs.known_targets(by_node=True) > 0
+        graph = torch.arange(len(graphs)).repeat_interleave(graphs.nodes.cpu())
+        found = Split(
+            *(
+                (known & torch.isin(graph, part)).nonzero().view(-1)
+                for part in (found.train, found.val, found.test)
+                if part is not None
+            ),
+            by_node=True,
+        )
     return found
 
 
@@ -136,7 +162,16 @@ def _fold(config: Config, graphs: Graphs, trial: Trial, every: Tensor) -> Split:
         raise ValueError("cross-validation is stratified by the classes of graphs, which these have not")
     y = graphs.graph["y"].view(-1).cpu()
     fold = trial.fold or 0
-    train, test = (every[part] for part in stratified_folds(y[every], trial.seed, config.protocol.folds)[fold])
+    if config.protocol.folds == "given":
+        if not graphs.has_folds:
+            raise ValueError(
+                "protocol.folds is given, but no folds come with these graphs: a folder 10fold_idx with test_idx-1.txt "
+                "to test_idx-10.txt, where each graph is in one of them; give a number of folds"
+            )
+        test = every[torch.isin(every, graphs.splits[FOLDS[fold]])]
+        train = every[~torch.isin(every, test)]
+    else:
+        train, test = (every[part] for part in stratified_folds(y[every], trial.seed, config.protocol.folds)[fold])
     if config.protocol.kind == "folds":
         return Split(train, None, test)
     inner, val = _hold_out(train, y, derived_seed(trial.seed, fold))

@@ -17,6 +17,7 @@ from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs
+from pggnn.lists import LISTS
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine import checkpoint, log
@@ -82,6 +83,9 @@ def announce(
 ) -> None:
     """Says what a batch costs, and has the bars say how long the trainings will take, where a model reads sequences."""
     split, model = protocol.split(config, graphs, pending[0]), config.model
+    if graphs.has_folds and config.protocol.kind in protocol.CROSS_VALIDATION:
+        ours = f"{config.protocol.folds} stratified ones; --protocol.folds given takes those that come with the data"
+        tell(bars.console, f"Folds: {'those that come with the data' if config.protocol.folds == 'given' else ours}.")
     if model.name != "pggnn" and model.reads != ModelConfig().reads:
         tell(bars.console, f"{MODELS[model.name].label} has no option model.reads, got {model.reads}: it is ignored.")
     if lines := describe_work(config, graphs, split, lists):
@@ -96,6 +100,11 @@ def check(config: Config, graphs: Graphs) -> None:
     if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     protocol.split(config, graphs, protocol.trials(config)[0])
+    reads = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
+    if reads and config.data.neighbours:
+        raise ValueError(
+            f"model.reads {' '.join(reads)} needs the whole graph: leave data.neighbours out, or {reads[0]}"
+        )
     build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
     if config.model.numbering in ("labels", "both"):
         some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
@@ -197,9 +206,9 @@ def make_fabric(config: Config) -> Fabric:
 def make_collater(
     config: Config, graphs: Graphs, fabric: Fabric, lists: dict[str, GraphLists] | None = None
 ) -> Collater:
-    """The graphs on the device, if they fit there and batches are not assembled by other processes, else on the CPU;
-    with their lists, which are found here unless they are given."""
-    device = "cpu" if config.data.workers else fitting(graphs, fabric.device)
+    """The graphs on the device, if they fit there and batches are not assembled by other processes or sampled, else on
+    the CPU; with their lists, which are found here unless they are given."""
+    device = "cpu" if config.data.workers or config.data.neighbours else fitting(graphs, fabric.device)
     return Collater(graphs, device, lists_for(config, graphs) if lists is None else lists)
 
 

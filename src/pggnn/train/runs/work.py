@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pggnn.data.cost import Aggregation, Work, count_list_steps, measure_work
@@ -26,20 +27,26 @@ def describe_work(
     config: Config, graphs: Graphs, split: Split, lists: Mapping[str, GraphLists] | None = None
 ) -> list[str]:
     """Lines on the steps of a batch, the mean over the training graphs; none for models that read no sequences."""
+    if split.by_node and config.data.neighbours:
+        most = " × ".join(map(str, config.fan))
+        return [
+            f"A batch has the neighbourhoods of {config.optim.batch_size:,} nodes: at most {most} neighbours of each."
+        ]
     conv = outline(replace(config.model, layers=1), graphs.schema).convs[0]
     layers: dict[str, Any] = dict(conv.layers) if isinstance(conv, Reads) else {"star": conv}
-    size = min(config.optim.batch_size, len(split.train))
+    train = torch.arange(len(graphs)) if split.by_node else split.train
+    size = len(graphs) if split.by_node else min(config.optim.batch_size, len(train))
+    batch = f"A batch of {size} graphs" if size > 1 or not split.by_node else "The whole graph"
     beside = [
-        f"{_of_batch(count_list_steps(kind, one, _aggregation(layers[kind]))[split.train], size)} RNN steps a layer "
-        f"({kind})"
+        f"{_of_batch(count_list_steps(kind, one, _aggregation(layers[kind]))[train], size)} RNN steps a layer ({kind})"
         for kind, one in (lists or {}).items()
     ]
     star = layers.get("star")
     if not isinstance(star, SequenceConv):
-        return [f"A batch of {size} graphs takes {', '.join(beside)}."] if beside else []
+        return [f"{batch} takes {', '.join(beside)}."] if beside else []
     aggregation = _aggregation(star)
-    work = measure_work(graphs, aggregation, split.train)
-    lines = [f"A batch of {size} graphs takes {_compare(config.model, aggregation, work, size)}."]
+    work = measure_work(graphs, aggregation, train)
+    lines = [f"{batch} takes {_compare(config.model, aggregation, work, size)}."]
     lines += [f"Beside the star it takes {', '.join(beside)}."] if beside else []
     if work.ratio > COSTLY and work.cheaper:
         ways = [f"{_of_batch(steps, size)} with --model.{name} {to}" for (name, to), steps in work.cheaper.items()]
@@ -50,6 +57,8 @@ def describe_work(
 def forecast(config: Config, split: Split, trainings: int, jobs: int) -> Forecast:
     """What the time of a run follows from, given that of its first batches."""
     optim, evaluated = config.optim, sum(len(part) for part in (split.val, split.test) if part is not None)
+    if split.by_node and not config.data.neighbours:  # each of the three is a pass over all
+        return Forecast(optim.epochs, trainings, min(jobs, trainings), 2 * ANSWER)
     drawn = optim.sampling == "draws" and optim.steps is not None
     trained = optim.batch_size * (optim.steps or 0) if drawn else len(split.train)
     return Forecast(optim.epochs, trainings, min(jobs, trainings), ANSWER * evaluated / trained)
