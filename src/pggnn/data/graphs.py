@@ -63,6 +63,14 @@ class Graphs:
         """Whether folds came with the graphs."""
         return FOLDS[0] in self.splits
 
+    def targets(self, index: Tensor, by_node: bool = False) -> Tensor:
+        """``y`` of these graphs, or of their nodes; of nodes with these numbers if ``by_node``."""
+        if by_node or self.schema.level == "graph":
+            return (self.node if by_node else self.graph)["y"][index]
+        chosen = torch.zeros(len(self), dtype=torch.bool, device=self.nodes.device)
+        chosen[index] = True
+        return self.node["y"][chosen.repeat_interleave(self.nodes)]
+
     @property
     def node_splits(self) -> dict[str, Tensor]:
         """Splits of the nodes, as numbers over all graphs, where there are masks."""

@@ -165,15 +165,16 @@ def read_smiles(text: str) -> Any:
     chem, silent = _rdkit()
     if is_gap(text):
         raise Problem("the SMILES is missing")
+    shown = f"the SMILES '{' '.join(text.split())[:80]}'"
     with silent():
         molecule = chem.MolFromSmiles(text)
         if molecule is None:
             drawn = chem.MolFromSmiles(text, sanitize=False)
             problems = [] if drawn is None else chem.DetectChemistryProblems(drawn)
             why = problems[0].Message() if problems else "it is not valid SMILES"
-            raise Problem(f"the SMILES '{text[:80]}' cannot be read: {why}")
+            raise Problem(f"{shown} cannot be read: {why}")
     if molecule.GetNumAtoms() == 0:
-        raise Problem(f"the SMILES '{text[:80]}' has no atom")
+        raise Problem(f"{shown} has no atom")
     return molecule
 
 

@@ -171,9 +171,8 @@ class Scorer(torch.nn.Module):
         edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
         real, lists = (getattr(batch, name, None) for name in ("real", "lists"))
         scores: Tensor = self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
-        if "rows" in batch:
-            scores = scores.index_select(-2, batch.rows)
-        return scores if self.mean is None else scores * self.deviation + self.mean
+        scores = scores if self.mean is None else scores * self.deviation + self.mean
+        return scores.index_select(-2, batch.rows) if "rows" in batch else scores
 
 
 SIZES = {"rings": ("data.rings", 6), "paths": ("data.paths", 2), "hops": ("model.hops", 1)}
