@@ -140,9 +140,9 @@ def test_functional_names():
 def test_data_sets_take_them(tmp_path):
     """Before training, too: rings are no attribute of nodes, edges or graphs."""
     file = tmp_path / "square.jsonl"
-    file.write_text(
-        '{"num_nodes": 4, "edges": [[0, 1], [1, 2], [2, 3], [3, 0]], "y": 0.5}\n{"num_nodes": 2, "edges": [[0, 1]], "y": 1.5}\n'
-    )
+    lines = ['{"num_nodes": 4, "edges": [[0, 1], [1, 2], [2, 3], [3, 0]], "y": 0.5}']
+    lines.append('{"num_nodes": 2, "edges": [[0, 1]], "y": 1.5}')
+    file.write_text("\n".join(lines))
     dataset = load(file, pre_transform=AddRings())
     assert [one.ring_size.tolist() for one in dataset] == [[4], []]
     assert dataset.schema.task == "regression"

@@ -149,8 +149,9 @@ def test_too_many_are_refused_before_there_is_a_folder(kind, most, message, read
 
 
 def test_each_distance_has_a_vector_of_its_own(reading):
-    network = build(reading(model_reads=["hops"], model_hops=3, model_hidden=4).model, Schema("graph", "regression"))
-    assert [*network.convs[0].layers["hops"].distance.shape] == [3, 3 * 4]
+    options = {"model_reads": ["hops"], "model_hops": 3, "model_hidden": 4, "model_edge_features": False}
+    network = build(reading(**options).model, Schema("graph", "regression"))
+    assert [*network.convs[0].layers["hops"].distance.shape] == [3, 4 * 4]
 
 
 def test_other_networks_ignore_what_is_to_be_read_and_say_so(reading, searches):

@@ -77,14 +77,6 @@ class Graphs:
         names = {name: f"{name}_mask" for name in SPLITS}
         return {name: self.node[mask].nonzero().view(-1).cpu() for name, mask in names.items() if mask in self.node}
 
-    def targets(self, index: Tensor, by_node: bool = False) -> Tensor:
-        """``y`` of these graphs, or of their nodes; of these nodes if ``by_node``."""
-        if self.schema.level == "graph" or by_node:
-            return (self.node if by_node else self.graph)["y"][index]
-        chosen = torch.zeros(len(self), dtype=torch.bool, device=self.nodes.device)
-        chosen[index] = True
-        return self.node["y"][chosen.repeat_interleave(self.nodes)]
-
     def known_targets(self, by_node: bool = False) -> Tensor:
         """``[G]`` how many targets of each graph, or of its nodes, are known; ``[N]`` of each node if ``by_node``."""
         of_nodes = self.schema.level == "node"
