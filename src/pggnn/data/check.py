@@ -76,7 +76,9 @@ def check(path: str | Path, track: Track = iter, **options: Any) -> FileSummary:
     found.topics["molecules"], hints = describe_molecules(table, dataset.left_out, options.get("smiles"), targets)
     found.left_out = [f"line {table.lines[row]}, {why}" for row, why in dataset.left_out.items()]
     if not targets:
-        hints.append(f"Which column is to be predicted? --target NAME (of pggnn train: --data.target): {table.columns}.")
+        hints.append(
+            f"Which column is to be predicted? --target NAME (of pggnn train: --data.target): {table.columns}."
+        )
     found.hints += hints
     return found
 

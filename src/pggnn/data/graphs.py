@@ -63,19 +63,19 @@ class Graphs:
         """Whether folds came with the graphs."""
         return FOLDS[0] in self.splits
 
+    def targets(self, index: Tensor, by_node: bool = False) -> Tensor:
+        """``y`` of these graphs, or of their nodes; of nodes with these numbers if ``by_node``."""
+        if by_node or self.schema.level == "graph":
+            return (self.node if by_node else self.graph)["y"][index]
+        chosen = torch.zeros(len(self), dtype=torch.bool, device=self.nodes.device)
+        chosen[index] = True
+        return self.node["y"][chosen.repeat_interleave(self.nodes)]
+
     @property
     def node_splits(self) -> dict[str, Tensor]:
         """Splits of the nodes, as numbers over all graphs, where there are masks."""
         names = {name: f"{name}_mask" for name in SPLITS}
         return {name: self.node[mask].nonzero().view(-1).cpu() for name, mask in names.items() if mask in self.node}
-
-    def targets(self, index: Tensor, by_node: bool = False) -> Tensor:
-        """``y`` of these graphs, or of their nodes; of these nodes if ``by_node``."""
-        if self.schema.level == "graph" or by_node:
-            return (self.node if by_node else self.graph)["y"][index]
-        chosen = torch.zeros(len(self), dtype=torch.bool, device=self.nodes.device)
-        chosen[index] = True
-        return self.node["y"][chosen.repeat_interleave(self.nodes)]
 
     def known_targets(self, by_node: bool = False) -> Tensor:
         """``[G]`` how many targets of each graph, or of its nodes, are known; ``[N]`` of each node if ``by_node``."""
@@ -225,7 +225,8 @@ class Graphs:
 
     @classmethod
     def of(cls, dataset: InMemoryDataset) -> "Graphs":
-        """All graphs of any in-memory data set of PyG; a schema is inferred where it has none."""
+        """All graphs of any in-memory data set of PyG; a schema is inferred where it has none. Lists that a transform
+        has added, such as rings, are left out: where networks read them, they are found again."""
         data = dataset._data
         if data is None or "edge_index" not in data:
             raise ValueError(f"{dataset!r} has no edge_index")
@@ -237,6 +238,10 @@ class Graphs:
             tensors = {name: data[name] for name in dataset.slices if isinstance(data[name], Tensor)}
             slices = dataset.slices
         counts = {name: slices[name].diff() for name in tensors}
+        kinds = [name.removesuffix("_size") for name in tensors if name.endswith("_size")]
+        lists = {
+            f"{kind}_{part}" for kind in kinds if f"{kind}_index" in tensors for part in ("index", "size", "distance")
+        }
         edges = counts["edge_index"]
         listed = getattr(data._store, "_num_nodes", None) or [data.num_nodes]
         nodes = counts["x"] if "x" in counts else torch.tensor(listed)
@@ -245,7 +250,7 @@ class Graphs:
         schema: Schema | None = getattr(dataset, "schema", None)
         found: dict[str, dict[str, Tensor]] = {level: {} for level in LEVELS}
         for name, value in tensors.items():
-            if name == "edge_index":
+            if name == "edge_index" or name in lists:
                 continue
             likely = "edge" if name.startswith("edge") else "node" if name in ("x", "pos") else "graph"
             if name == "y" and schema is not None and schema.level is not None:

@@ -50,25 +50,24 @@ def load(
     if not is_own(name):
         entry = lookup(name)[1]
         dataset = resolve_name(entry.loader)(**entry.arguments, root=root, **options)
+    elif is_table(name):
+        dataset = resolve_name(f"{MOLECULES}:load_molecules")(name, **options)
     else:
-        if is_table(name):
-            dataset = resolve_name("pggnn.data.formats.molecules:load_molecules")(name, **options)
-        else:
-            graphs, ids = _read(Path(name), options.pop("schema", None))
-            dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
-            dataset.ids = ids
+        graphs, ids = _read(Path(name), options.pop("schema", None))
+        dataset = resolve_name("pggnn.data.dataset:GraphDataset")(graphs, **options)
+        dataset.ids = ids
     return dataset.with_features(added) if walks or cliques or cycles else dataset
 
 
 def read_own(path: str | Path, schema: "Schema | None" = None) -> "Graphs":
-    """One's own graphs, checked: a JSON-lines file, a CSV file of molecules, or a zip or folder in TU's or GIN's format;
-    read as those that a ``schema`` is of, where one is given."""
+    """One's own graphs, checked: a JSON-lines file, a CSV file of molecules, or a zip or folder in TU's or GIN's
+    format; read as those that a ``schema`` is of, where one is given."""
     if not is_own(path):  # which refuses a name that is a data set's too
         known = f"; pggnn data stats {path} describes the data set" if plain_name(path) in CATALOGUE else ""
         raise FileNotFoundError(f"there is no file or folder {Path(path).absolute()}{known}")
     if is_table(path):
-        graphs: Graphs = resolve_name("pggnn.data.formats.molecules:read_molecules")(path, schema)[0]
-        return graphs
+        found: Graphs = resolve_name(f"{MOLECULES}:read_molecules")(path, schema)[0]
+        return found
     return _read(Path(path), schema)[0]
 
 
@@ -81,8 +80,13 @@ def _read(path: Path, schema: "Schema | None") -> "tuple[Graphs, list[Name] | No
     return found if isinstance(found, tuple) else (found.checked(str(path)), None)
 
 
+def is_table(path: str | Path) -> bool:
+    """Whether a file is a table, by its name."""
+    return Path(path).suffix.lower() in (".csv", ".tsv")
+
+
+MOLECULES = "pggnn.data.formats.molecules"
 TU, ARRAYS = "pggnn.data.sets.tu:read_tu", "pggnn.data.formats.arrays:read_arrays"
-TABLES = (".csv", ".tsv")
 READERS = {
     ".jsonl": "pggnn.data.formats.jsonl:read_jsonl",
     "folder": TU, ".zip": TU, ".txt": TU,
@@ -99,8 +103,3 @@ ELSEWHERE = {
     ".mtx": "in Python: scipy.sparse.save_npz('graph.npz', scipy.io.mmread(path))",
 }  # fmt: skip
 """How to convert what is not read."""
-
-
-def is_table(path: str | Path) -> bool:
-    """Whether a file is a table, by its name."""
-    return Path(path).suffix.lower() in TABLES

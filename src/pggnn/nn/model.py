@@ -231,6 +231,7 @@ class PGGNN(Network):
         block: ``"plain"``, as above, or ``"residual"``, see :class:`Network`.
         ring_structure: ``structure`` of the layers that read rings: bits for their chords, up to the size of a ring
             less 2.
+        hops: The largest distance, where ``reads`` has ``"hops"``.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``edge_dim`` …
 
     Shapes:
@@ -263,6 +264,7 @@ class PGGNN(Network):
         reads: Sequence[str] = ("star",),
         block: Block = "plain",
         ring_structure: int = 0,
+        hops: int = 2,
         **kwargs: Any,
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name not in ("self", "kwargs", "__class__")}
@@ -286,8 +288,8 @@ class PGGNN(Network):
                 return star(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs)
             if name == "sum":
                 return SumConv(width, hidden_channels, kwargs.get("edge_dim"))
-            own = shared | {"structure": ring_structure} if name == "rings" else shared
-            return list_layer(name, width, hidden_channels, kwargs.get("edge_dim"), own)
+            own = {"rings": {"structure": ring_structure}, "hops": {"hops": hops}}.get(name, {})
+            return list_layer(name, width, hidden_channels, kwargs.get("edge_dim"), shared | own)
 
         widths = block_widths(in_channels, hidden_channels, num_layers, block)
         convs = [

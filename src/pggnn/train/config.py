@@ -46,8 +46,6 @@ class DataConfig:
     """Whether rings may have chords: every simple cycle, instead of chordless ones."""
     paths: int = whole(3, 2, 100)
     """Edges of the longest path, where model.reads has paths."""
-    hops: int = whole(2, 1, 100)
-    """The largest distance, where model.reads has hops."""
     cliques: Literal[0, 3, 4, 5] = 0
     """Extra features of nodes and edges: log(1 + count) of the cliques of 3, 4, … up to so many nodes that they lie in.
     Networks read those of edges with model.edge_features."""
@@ -162,7 +160,7 @@ class OptimConfig:
     """Validates, tests and predicts with a moving average of the weights. Each epoch keeps this part of it, such as
     0.9, and less in the first epochs; 0: no average."""
     standardize: bool = False
-    """Whether targets of a regression are learned with mean 0 and deviation 1, those of the training graphs. Answers and
+    """Whether targets of a regression are learned with mean 0 and deviation 1 over the training graphs. Answers and
     figures are in their own unit."""
     loss: Literal["auto", "mse", "mae", "cross_entropy", "bce"] = "auto"
     """By default mean squared error, cross entropy, or binary cross entropy with several labels."""
@@ -183,12 +181,12 @@ class ProtocolConfig:
     """Train only these folds, counted from 0, such as [0,1]; by default all."""
     seeds: tuple[int, ...] = (0,)
     """One training for each seed; figures are mean ± standard deviation over them."""
-    inductive: bool = False
-    """Whether training sees the training nodes alone, and the edges between them, where the nodes of a graph are split.
-    Validation and test see all."""
     metric: list[Metric] = field(default_factory=list)
     """The figure that chooses the epoch and is reported: the first of these that the task has. By default MAE, accuracy
     or average precision."""
+    inductive: bool = False
+    """Whether training sees the training nodes alone, and the edges between them, where the nodes of a graph are split.
+    Validation and test see all."""
     report: Literal["best", "last"] = "best"
     """Test at the epoch with the best validation, or after the last."""
 

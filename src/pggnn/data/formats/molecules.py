@@ -154,7 +154,9 @@ def find_smiles(table: Table) -> str:
         named = [name for name in table.header if all(map(_is_smiles, some.column(name)))]
     if len(named) != 1:
         which = f"it may be {' or '.join(map(repr, named))}" if named else f"its columns are {table.columns}"
-        raise ValueError(f"{table.path}: which column has the SMILES? Name it by --smiles (of pggnn train: --data.smiles); {which}")
+        raise ValueError(
+            f"{table.path}: which column has the SMILES? Name it by --smiles (of pggnn train: --data.smiles); {which}"
+        )
     return named[0]
 
 
@@ -163,15 +165,16 @@ def read_smiles(text: str) -> Any:
     chem, silent = _rdkit()
     if is_gap(text):
         raise Problem("the SMILES is missing")
+    shown = f"the SMILES '{' '.join(text.split())[:80]}'"
     with silent():
         molecule = chem.MolFromSmiles(text)
         if molecule is None:
             drawn = chem.MolFromSmiles(text, sanitize=False)
             problems = [] if drawn is None else chem.DetectChemistryProblems(drawn)
             why = problems[0].Message() if problems else "it is not valid SMILES"
-            raise Problem(f"the SMILES '{text[:80]}' cannot be read: {why}")
+            raise Problem(f"{shown} cannot be read: {why}")
     if molecule.GetNumAtoms() == 0:
-        raise Problem(f"the SMILES '{text[:80]}' has no atom")
+        raise Problem(f"{shown} has no atom")
     return molecule
 
 
@@ -233,7 +236,9 @@ def describe_molecules(
     place = [table.header.index(name) for name in targets]
     unlike = [rows for rows in repeated if len({tuple(table.rows[row][i] for i in place) for row in rows}) > 1]
     said.append(f"{len(repeated):,} that occur more than once")
-    hints = ["A molecule that occurs more than once may train and test: --protocol.kind scaffold keeps its rows together."]
+    hints = [
+        "A molecule that occurs more than once may train and test: --protocol.kind scaffold keeps its rows together."
+    ]
     if unlike:
         said[-1] += f", {len(unlike):,} of them with other targets"
         lines = [" and ".join(str(table.lines[row]) for row in rows[:2]) for rows in unlike[:MOST_LINES]]

@@ -179,10 +179,10 @@ class Training:
         log = Log(self.folder, state["epoch"], run.tensorboard, run.logger) if main else None
         guess, unit = self.task.guess(self._targets_of(self.split.train)), state.get("unit")
         if state["epoch"] == 0 and self.config.model.init == "guess":
-            every, deviation = copy.copy(self.batches), self.task.deviation
-            every.epoch, every.shard = 1, (0, 1)  # all processes start the same way
-            some = every[0].to(self.fabric.device)
-            start = guess if unit is None else (guess - guess.new_tensor(unit["mean"])) / deviation
+            first = copy.copy(self.batches)
+            first.shard, first.epoch = (0, 1), 1  # the same in all processes
+            some = first[0].to(self.fabric.device)
+            start = guess if unit is None else (guess - guess.new_tensor(unit["mean"])) / self.task.deviation
             guess_first(Scorer(self.network, self.config.model.edge_features), start, some)
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
             begin = time.perf_counter()

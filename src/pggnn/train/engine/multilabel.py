@@ -1,5 +1,5 @@
-"""Metrics that torchmetrics defines otherwise, or not for all targets. Of several binary labels, over known targets: the
-mean over the labels where they are defined."""
+"""Metrics that torchmetrics defines otherwise, or not for all targets. Of several binary labels, over known targets:
+the mean over the labels where they are defined."""
 
 from collections.abc import Callable
 
@@ -40,7 +40,16 @@ class AUROC(OfClasses, MultilabelAUROC):
 
 
 class R2(R2Score):
-    """The coefficient of determination: 1 for answers without error, 0 for the mean of the targets."""
+    """The coefficient of determination: 1 for answers without error, 0 for the mean of the targets. In float64, as it
+    is made of differences of large sums."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_dtype(torch.double)
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Adds answers."""
+        super().update(preds.double(), target.double())
 
     def compute(self) -> Tensor:
         """NaN of fewer than two targets."""

@@ -263,14 +263,12 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
 
 def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]:
     """One row for each graph, or for each node where nodes have targets. Where an answer is not finite, it is None, and
-    ``"note"`` says so. Of several networks the row has the deviation of their answers, too. Rows of a table have all its
-    columns, also those that no graph could be made of."""
+    ``"note"`` says so. Of several networks the row has the deviation of their answers, too. Rows of a table have all
+    its columns, also those that no graph could be made of."""
     collater = trained.collater(Graphs.of(dataset))
     outputs, _ = trained.outputs(collater, targets=False, by_node=bool(trained.config.data.neighbours))
     spread = outputs.std(0, unbiased=False) if len(outputs) > 1 else outputs[0, :, :0]
-    answers = (
-        _answer(trained, *rows) for rows in zip(outputs.mean(0).tolist(), spread.tolist(), strict=True)
-    )
+    answers = (_answer(trained, *rows) for rows in zip(outputs.mean(0).tolist(), spread.tolist(), strict=True))
     if dataset.table is not None:
         yield from _complete(dataset, dataset.table, answers)
         return
