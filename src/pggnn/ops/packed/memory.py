@@ -42,8 +42,10 @@ class Pool:
 
 
 def _unused(buffer: Tensor) -> bool:
-    collater = buffer.untyped_storage()
-    return torch._C._storage_Use_Count(collater._cdata) <= 2  # the pool's tensor, and the handle just made
+    """Whether nobody else has it. Older versions of PyTorch do not tell: no buffer is then used again."""
+    count = getattr(torch._C, "_storage_Use_Count", None)
+    storage = buffer.untyped_storage()
+    return count is not None and count(storage._cdata) <= 2  # the pool's tensor, and the handle just made
 
 
 POOL = Pool()
