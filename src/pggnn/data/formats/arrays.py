@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from pggnn.data.formats.archives import check_size, read_npz
-from pggnn.data.formats.jsonl import InvalidFile, to_graphs
-from pggnn.data.formats.validation import Problem
+from pggnn.data.formats.jsonl import to_graphs
+from pggnn.data.formats.validation import InvalidFile, Problem
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 
