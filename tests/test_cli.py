@@ -4,9 +4,10 @@ import sys
 import pytest
 import torch
 
-from pggnn.cli import main
+from pggnn.cli import main, parser
 from pggnn.console import loading
 from pggnn.report.figures import draw_counts, draw_group
+from pggnn.train import options
 
 
 def test_groups_prints_sigma_group_and_arrangements(capsys):
@@ -99,8 +100,33 @@ def test_help_teaches_and_does_not_wait_for_torch(command):
     assert run.returncode == 0
     assert " torch" not in run.stderr, "--help waits for torch"
     assert ("commands:" if not command else "examples:") in run.stdout
-    described = run.stdout.split("\n\n")[1].splitlines()
-    assert all(len(line) <= 80 for line in described), "of a terminal that is not said to be wider"
+
+
+def commands(parser, before=()):
+    """Each command, with its parser."""
+    yield before, parser
+    for action in parser._subparsers._group_actions if parser._subparsers else ():
+        for name, sub in action.choices.items():
+            yield from commands(sub, (*before, name))
+
+
+def test_help_is_80_columns_wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    found = {" ".join(name): sub.format_help() for name, sub in commands(parser())}
+    found["train"] = options.parser().format_help()
+    assert len(found) > 30 and "best/zinc_bonds" in found["train"], "--config names what there is"
+    wide = {name: [line for line in text.splitlines() if len(line) > 80] for name, text in found.items()}
+    assert {name: lines for name, lines in wide.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("trian", "train"), ("data chek", "check"), ("reproduce table33", "table3"), ("evaluate run --which bst", "best")],
+)
+def test_the_nearest_command_is_named(given, meant, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(given.split())
+    assert f"; did you mean {meant}?" in capsys.readouterr().err
 
 
 def test_a_terminal_says_what_takes_seconds(monkeypatch, capsys):

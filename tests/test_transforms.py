@@ -10,6 +10,8 @@ from torch_geometric.utils import erdos_renyi_graph
 
 import pggnn
 from pggnn import AddHops, AddPaths, AddRings
+from pggnn.data.graphs import Graphs
+from pggnn.data.loading import load
 from pggnn.plan import plans_of
 from pggnn.search import find_hops, find_paths, find_rings
 
@@ -133,3 +135,16 @@ def test_functional_names():
     assert torch.equal(first.ring_size, AddRings(4)(data[0]).ring_size)
     assert torch.equal(second.hop_index, AddHops(1)(data[1]).hop_index)
     assert "path_index" in second
+
+
+def test_data_sets_take_them(tmp_path):
+    """Before training, too: rings are no attribute of nodes, edges or graphs."""
+    file = tmp_path / "square.jsonl"
+    lines = ['{"num_nodes": 4, "edges": [[0, 1], [1, 2], [2, 3], [3, 0]], "y": 0.5}']
+    lines.append('{"num_nodes": 2, "edges": [[0, 1]], "y": 1.5}')
+    file.write_text("\n".join(lines))
+    dataset = load(file, pre_transform=AddRings())
+    assert [one.ring_size.tolist() for one in dataset] == [[4], []]
+    assert dataset.schema.task == "regression"
+    found = Graphs.of(dataset)
+    assert [*found.node, *found.edge, *found.graph] == ["y"]

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from pggnn.plan import Plan
     from pggnn.transforms import AddHops, AddPaths, AddRings
 
-__all__ = ["PGGNN", "AddHops", "AddPaths", "AddRings", "PGConv", "Plan"]
+__all__ = ["PGGNN", "AddHops", "AddPaths", "AddRings", "PGConv", "Plan", "fit", "load"]
 __version__ = "0.1.0"
 
-_HOMES = {"PGConv": "pggnn.nn.conv", "PGGNN": "pggnn.nn.model", "Plan": "pggnn.plan"} | dict.fromkeys(
-    ("AddHops", "AddPaths", "AddRings"), "pggnn.transforms"
-)
+_HOMES = {"PGConv": "pggnn.nn.conv", "PGGNN": "pggnn.nn.model", "Plan": "pggnn.plan"}
+_HOMES |= dict.fromkeys(("AddHops", "AddPaths", "AddRings"), "pggnn.transforms")
+_HOMES |= dict.fromkeys(("fit", "load"), "pggnn.train.api")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,18 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from pggnn.console import NO_MEMORY, RAM_FULL, Incomplete, add_command, is_gpu_full, loading, say, terminable, visible
+from pggnn.console import (
+    NO_MEMORY,
+    RAM_FULL,
+    Incomplete,
+    Parser,
+    add_command,
+    is_gpu_full,
+    loading,
+    say,
+    terminable,
+    visible,
+)
 
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes after Control-C and after SIGTERM, as shells have them."""
@@ -83,9 +94,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line with all its subcommands."""
     from pggnn import __version__
 
-    root = argparse.ArgumentParser(
-        prog="pggnn", description="PG-GNN: graph neural networks that see which neighbours know each other."
-    )
+    root = Parser(prog="pggnn", description="PG-GNN: graph neural networks that see which neighbours know each other.")
     root.add_argument("--version", action="version", version=f"pggnn {__version__}")
     commands = root.add_subparsers(title="commands", required=True, metavar="COMMAND")
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -51,8 +52,21 @@ def tell(console: "Console", text: str) -> None:
     console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
 
 
-LINES = 10.0
+def is_live(console: "Console") -> bool:
+    """Whether it shows bars: a terminal or a notebook."""
+    return console.is_terminal or console.is_jupyter
+
+
+LINES = 30.0
 """Seconds between lines of progress where there is no terminal."""
+
+
+def duration(seconds: float) -> str:
+    """A time with two or three digits."""
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}" if seconds < 10 * size else f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
 class Incomplete(Exception):
@@ -77,6 +91,16 @@ def loading() -> Iterator[None]:
         yield
     finally:
         print(f"\r{' ' * len(said)}\r" if said else "", end="", file=sys.stderr, flush=True)
+
+
+class Parser(argparse.ArgumentParser):
+    """Names the nearest command, or value of an option, where one is wrong; so do the parsers of its commands."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        near = get_close_matches(str(value), [*map(str, action.choices or ())], 1, 0.5)
+        if action.choices is not None and value not in action.choices and near:
+            raise argparse.ArgumentError(action, visible(f"there is no {value!r}; did you mean {near[0]}?"))
+        super()._check_value(action, value)
 
 
 class _CommandFormatter(argparse.RawDescriptionHelpFormatter):
@@ -203,7 +227,8 @@ def tracked(
     after: float = 0,
     console: "Console | None" = None,
 ) -> Iterator[Item]:
-    """The items, with a bar on a terminal until they are done, and elsewhere a line now and then; without rich alone.
+    """The items, with a bar on a terminal until they are done, and elsewhere a line every half minute; without rich
+    alone.
 
     Args:
         items: What takes a while, one by one.
@@ -221,14 +246,16 @@ def tracked(
         return
     console = console or Console(stderr=True)
     progress = Progress(console=console, transient=True)
-    bar, done, due = progress.add_task(said, total=total), 0.0, time.monotonic() + after
+    begin = time.monotonic()
+    bar, done, due = progress.add_task(said, total=total), 0.0, begin + after
     with ExitStack() as shown:
         for item in items:
             if time.monotonic() >= due:
                 due = time.monotonic() + LINES
-                if not console.is_terminal:
+                if not is_live(console):
                     part = f"{done:,.0f} of {total:,.0f}" if work is None else f"{done / max(total, 1):.0%}"
-                    tell(console, f"{said}: {part}")
+                    left = f", about {duration((due - LINES - begin) * (total / done - 1))} to go" if done else ""
+                    tell(console, f"{said}: {part}{left}")
                 elif not progress.live.is_started:
                     shown.enter_context(progress)
             yield item

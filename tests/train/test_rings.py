@@ -12,7 +12,9 @@ from rich.console import Console
 
 from pggnn.cli import main
 from pggnn.data.features import lists as features
+from pggnn.data.schema import Schema
 from pggnn.search import find_rings
+from pggnn.train.engine.models import build
 from pggnn.train.runs.run import train
 
 
@@ -132,18 +134,24 @@ def test_batches_of_other_processes_have_the_rings(reading, assert_same):
         ("rings", 18, r"graph 30 .*a graph of 5 nodes has more than 3 chordless.*; --data\.rings 6 searches less$"),
         ("rings", 5, r"graph 30 .*more than 3 chordless cycles of 3 to 5 nodes; leave rings out of --model\.reads$"),
         ("paths", 3, r"graph 0 .*more than 3 simple paths of 2 to 3 edges; --data\.paths 2 searches less$"),
-        ("hops", 2, r"graph 0 .*more than 3 places within distance 2; --data\.hops 1 searches less$"),
+        ("hops", 2, r"graph 0 .*more than 3 places within distance 2; --model\.hops 1 searches less$"),
     ],
 )
 def test_too_many_are_refused_before_there_is_a_folder(kind, most, message, reading, molecules, monkeypatch):
     edges = [[i, j] for i in range(5) for j in range(i)]
     with open(molecules, "a") as file:
         file.write(json.dumps({"node_labels": ["C"] * 5, "edges": edges, "edge_labels": ["-"] * 10, "y": 0.0}) + "\n")
-    config = reading(model_reads=["star", kind], **{f"data_{kind}": most})
+    config = reading(model_reads=["star", kind], **{f"{'model' if kind == 'hops' else 'data'}_{kind}": most})
     monkeypatch.setitem(features.FINDERS, kind, partial(features.FINDERS[kind], limit=3))
     with pytest.raises(ValueError, match=message):
         said(config)
     assert not config.folder.exists()
+
+
+def test_each_distance_has_a_vector_of_its_own(reading):
+    options = {"model_reads": ["hops"], "model_hops": 3, "model_hidden": 4, "model_edge_features": False}
+    network = build(reading(**options).model, Schema("graph", "regression"))
+    assert [*network.convs[0].layers["hops"].distance.shape] == [3, 4 * 4]
 
 
 def test_other_networks_ignore_what_is_to_be_read_and_say_so(reading, searches):

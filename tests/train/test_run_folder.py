@@ -1,8 +1,10 @@
 """Run folders that somebody has damaged, in ways that a checksum or a JSON parser does not see."""
 
+import csv
 import json
 import os
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -285,3 +287,21 @@ def test_a_claim_that_comes_to_nothing_leaves_no_folders(tmp_path):
     with claimed(tmp_path / "old" / "a" / "run"):
         (tmp_path / "old" / "a" / "mine").touch()
     assert [*(tmp_path / "old" / "a").iterdir()] == [tmp_path / "old" / "a" / "mine"]
+
+
+def test_epochs_are_logged_to_csv_too_and_resumed(small, fit):
+    fit(small(run_logger="csv", optim_epochs=2))
+    fit(small(run_logger="csv", optim_epochs=4), "last")
+    with open(small().folder / "seed0/metrics.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    records = log.read(small().folder / "seed0")
+    assert [float(row["loss"]) for row in rows] == [record["loss"] for record in records] and len(rows) == 4
+
+
+@pytest.mark.parametrize("name", ["wandb", "mlflow"])
+def test_loggers_that_are_not_installed_are_named(small, fit, name, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(log, "find_spec", lambda package: None)
+    with pytest.raises(ValueError, match=f"run.logger {name} needs the package {name}: pip install {name}, or choose"):
+        fit(small(run_logger=name))
+    assert not small().folder.exists()

@@ -10,10 +10,11 @@ import pytest
 import torch
 from rich.console import Console
 
+from pggnn.console import duration
 from pggnn.train.engine.models import lists_for
 from pggnn.train.runs import progress, protocol
 from pggnn.train.runs.pool import Worker
-from pggnn.train.runs.progress import Bars, Forecast, Pace, duration
+from pggnn.train.runs.progress import Bars, Forecast, Pace
 from pggnn.train.runs.run import load_graphs, train
 from pggnn.train.runs.work import describe_work
 

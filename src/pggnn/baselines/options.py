@@ -44,6 +44,8 @@ class PGGNNOptions:
     )
     """PG-GNN: what each layer reads, added up: neighbours by the RNN (star) or by a plain sum (sum), rings, paths, and
     the nodes at each distance (hops). To compare with rings: rings-one-way, and ring-sets, without their order."""
+    hops: int = whole(2, 1, 100)
+    """PG-GNN: the largest distance, where model.reads has hops; each distance has a vector of its own."""
     ring_structure: int = whole(0, 0)
     """PG-GNN: number of bits that tell the RNN, at each node of a ring, which of those read just before it are adjacent
     to it: its chords."""

@@ -225,7 +225,8 @@ class Graphs:
 
     @classmethod
     def of(cls, dataset: InMemoryDataset) -> "Graphs":
-        """All graphs of any in-memory data set of PyG; a schema is inferred where it has none."""
+        """All graphs of any in-memory data set of PyG; a schema is inferred where it has none. Lists that a transform
+        has added, such as rings, are left out: where networks read them, they are found again."""
         data = dataset._data
         if data is None or "edge_index" not in data:
             raise ValueError(f"{dataset!r} has no edge_index")
@@ -237,6 +238,10 @@ class Graphs:
             tensors = {name: data[name] for name in dataset.slices if isinstance(data[name], Tensor)}
             slices = dataset.slices
         counts = {name: slices[name].diff() for name in tensors}
+        kinds = [name.removesuffix("_size") for name in tensors if name.endswith("_size")]
+        lists = {
+            f"{kind}_{part}" for kind in kinds if f"{kind}_index" in tensors for part in ("index", "size", "distance")
+        }
         edges = counts["edge_index"]
         listed = getattr(data._store, "_num_nodes", None) or [data.num_nodes]
         nodes = counts["x"] if "x" in counts else torch.tensor(listed)
@@ -245,7 +250,7 @@ class Graphs:
         schema: Schema | None = getattr(dataset, "schema", None)
         found: dict[str, dict[str, Tensor]] = {level: {} for level in LEVELS}
         for name, value in tensors.items():
-            if name == "edge_index":
+            if name == "edge_index" or name in lists:
                 continue
             likely = "edge" if name.startswith("edge") else "node" if name in ("x", "pos") else "graph"
             if name == "y" and schema is not None and schema.level is not None:

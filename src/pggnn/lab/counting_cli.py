@@ -41,9 +41,10 @@ def add_commands(commands: Any) -> None:
         "  pggnn lab sensitivity --task cliques --numberings 100\n"
         "  pggnn lab sensitivity runs/er_triangles runs/er_cliques --graphs 200\n\n"
         "Without RUN, networks are trained to count on Erdős–Rényi graphs of 10 nodes, in\n"
-        "the given numbering of neighbours and in fresh ones, and measured beside untrained\n"
-        "ones. With RUN, the trained networks of these folders are measured on their own test\n"
-        "graphs. The last column is what averaging answers over all changes gives.",
+        "the given numbering of neighbours and in fresh ones, and measured beside\n"
+        "untrained ones. With RUN, the trained networks of these folders are measured on\n"
+        "their own test graphs. The last column is what averaging answers over all\n"
+        "changes gives.",
     )  # fmt: skip
     sub.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folder of a run of pggnn train")
     sub.add_argument("--task", choices=("triangles", "cliques"), default="triangles", help="what to count")

@@ -1,13 +1,13 @@
 """``pggnn lab ladder``: what each rung tells apart, of BREC's pairs or of graphs of one's own."""
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pggnn.console import add_command as add
-from pggnn.console import add_data_root, print_table, say
+from pggnn.console import add_data_root, print_table, say, tracked
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -18,7 +18,7 @@ EXAMPLES = """  pggnn lab ladder                    # all 400 pairs of BREC, man
   pggnn lab ladder --quick --rungs triples 'rings to 6' 'cycles to 5'
   pggnn lab ladder rook shrikhande
   pggnn lab ladder srg:28,12,6,4      # T(8) and the Chang graphs, all pairs
-  pggnn lab ladder graphs.g6 cycle:6  # all pairs of a file's graphs and one more
+  pggnn lab ladder graphs.g6 cycle:6   # all pairs of a file's and one more
 """
 STEP = 10
 SHOWN = 100
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
         return
     (_, a), (_, b) = named
     rows = [("a layer sees", "tells them apart", "colours")]
-    for rung in follow(rungs, "rungs"):
+    for rung in tracked(rungs, "rungs", len(rungs), after=1):
         outcome = climb(a, b, rung)
         rows.append((rung, verdict(outcome.parted), str(outcome.colours)))
     print_table(rows, right={2})
@@ -75,7 +75,7 @@ def compare_brec(args: argparse.Namespace, rungs: Sequence[str]) -> None:
     tests: dict[str, Any] = {rung: partial(climb, rung=rung) for rung in rungs}
     for name, test in (tests | {"2-FWL, to compare": partial(k_fwl, k=2)}).items():
         counts = [0] * len(FAMILIES)
-        for (a, b), f in zip(follow(pairs, name), family, strict=True):
+        for (a, b), f in zip(tracked(pairs, name, len(pairs), after=1), family, strict=True):
             counts[f] += test(a, b).apart
         rows.append((name, *map(str, counts), str(sum(counts))))
     print_table(rows, right=set(range(1, len(FAMILIES) + 2)))
@@ -91,7 +91,7 @@ def compare_all(named: Sequence[tuple[str, "Data"]], rungs: Sequence[str]) -> No
     rows = [("a layer sees", "pairs apart", "of", "not told apart")]
     for name, apart in tests.items():
         classes: list[list[tuple[str, Data]]] = []
-        for one in follow(named, name):
+        for one in tracked(named, name, len(named), after=1):
             same = next((others for others in classes if not apart(others[0][1], one[1])), None)
             if same is None:
                 classes.append([one])
@@ -103,15 +103,6 @@ def compare_all(named: Sequence[tuple[str, "Data"]], rungs: Sequence[str]) -> No
         rows.append((name, str(pairs - alike), str(pairs), text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"))
     print_table(rows, right={1, 2})
     say(f"\n{len(named)} graphs, each with every other.")
-
-
-def follow(items: Sequence[T], what: str) -> Iterable[T]:
-    """The same items, with a bar on a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    return track(items, what, console=console, transient=True, disable=not console.is_terminal)
 
 
 def verdict(parted: int | None) -> str:

@@ -63,6 +63,15 @@ def start_scores(network: Network, guess: Tensor, run: Callable[[Network], objec
     last.bias.copy_(guess)
 
 
+@torch.no_grad()
+def fold_scales(network: Network) -> None:
+    """Moves scales into the weights that follow them; scores stay the same, up to rounding."""
+    for scale, head in zip(network.scales, network.scores, strict=True):
+        if scale.size is not None:
+            _linear(head)[0].weight.div_(scale.size)
+            scale.size = None  # type: ignore[assignment]
+
+
 def _linear(head: torch.nn.Module) -> list[Any]:
     """The linear maps of a score."""
     return [part for part in head.modules() if isinstance(part, Linear)]

@@ -1,6 +1,8 @@
 """``PGGNN``: the paper's network for node-level and graph-level tasks, and the frame it shares with the baselines."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal, get_args
 
 import torch
@@ -229,6 +231,7 @@ class PGGNN(Network):
         block: ``"plain"``, as above, or ``"residual"``, see :class:`Network`.
         ring_structure: ``structure`` of the layers that read rings: bits for their chords, up to the size of a ring
             less 2.
+        hops: The largest distance, where ``reads`` has ``"hops"``.
         **kwargs: Further arguments of :class:`PGConv`: ``cell``, ``orderings``, ``root``, ``edge_dim`` …
 
     Shapes:
@@ -239,6 +242,8 @@ class PGGNN(Network):
     """
 
     reads_order = True
+    card: dict[str, str] | None = None
+    """What the model card says of data, protocol and figures, where it is known."""
 
     def __init__(
         self,
@@ -259,8 +264,10 @@ class PGGNN(Network):
         reads: Sequence[str] = ("star",),
         block: Block = "plain",
         ring_structure: int = 0,
+        hops: int = 2,
         **kwargs: Any,
     ) -> None:
+        arguments = {name: value for name, value in locals().items() if name not in ("self", "kwargs", "__class__")}
         check_numbering(numbering, numberings)
         self.reads = check_reads(reads)
         if ring_structure and "rings" not in self.reads:
@@ -281,8 +288,8 @@ class PGGNN(Network):
                 return star(width, hidden_channels, num_layers=rnn_layers, flow=flow, **kwargs)
             if name == "sum":
                 return SumConv(width, hidden_channels, kwargs.get("edge_dim"))
-            own = shared | {"structure": ring_structure} if name == "rings" else shared
-            return list_layer(name, width, hidden_channels, kwargs.get("edge_dim"), own)
+            own = {"rings": {"structure": ring_structure}, "hops": {"hops": hops}}.get(name, {})
+            return list_layer(name, width, hidden_channels, kwargs.get("edge_dim"), shared | own)
 
         widths = block_widths(in_channels, hidden_channels, num_layers, block)
         convs = [
@@ -295,6 +302,30 @@ class PGGNN(Network):
             convs, widths, out_channels, level, readout, dropout, flow, scores, norm, numbering, numberings, block,
             in_channels,
         )  # fmt: skip
+        self.arguments = kwargs | arguments | {"reads": [*reads]}
+        """What it was made with."""
+
+    def save_pretrained(self, folder: str | Path, **kwargs: Any) -> Any:
+        """Writes weights (safetensors), arguments and a model card to a folder; see :class:`pggnn.nn.hub.HubPGGNN`."""
+        return _hub().of(self).save_pretrained(folder, **kwargs)
+
+    def push_to_hub(self, repo_id: str, **kwargs: Any) -> Any:
+        """The same, to a repository of the Hugging Face Hub."""
+        return _hub().of(self).push_to_hub(repo_id, **kwargs)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, **kwargs: Any) -> "PGGNN":
+        """The network of such a folder, or of a repository of the Hugging Face Hub."""
+        found: PGGNN = _hub().from_pretrained(name, **kwargs)
+        return found
+
+
+def _hub() -> Any:
+    """:class:`pggnn.nn.hub.HubPGGNN`, which is above this module, and needs what few users have."""
+    try:
+        return resolve_name("pggnn.nn.hub:HubPGGNN")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error.name} is missing; install it with: pip install 'pggnn[hub]'") from None
 
 
 def check_reads(reads: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
             commands, name, partial(train_table, name), SUMMARIES[name] + ", ours beside the paper's.",
             f"  pggnn reproduce {name} --quick\n  pggnn reproduce {name} --only '{model} ({kind})' {column}\n"
             f"  pggnn reproduce {name} --only '{model}*' --seeds 0 2\n"
-            f"  pggnn reproduce {name} --minutes 9 --jobs 20    # and again, until it is done\n\n"
+            f"  pggnn reproduce {name} --minutes 9 --jobs 20   # repeat until done\n\n"
             "Finished runs are not repeated, interrupted ones continue. Options of pggnn\n"
             f"train may follow, for all runs:\n  pggnn reproduce {name} --run.precision bf16",
         )  # fmt: skip
@@ -28,7 +28,7 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
     sub = add_command(
         commands, "search", search_options, SUMMARIES["search"] + ".",
         "  pggnn reproduce search --only zinc\n  pggnn reproduce search --only proteins --protocol.only [0,1,2]\n"
-        "  pggnn reproduce search --minutes 9 --jobs 20    # and again, until it is done\n\n"
+        "  pggnn reproduce search --minutes 9 --jobs 20   # repeat until done\n\n"
         "Test figures are not used. The best candidate of each data set is written as a\n"
         "config; put into configs/best/, it adds a row to Tables 2 to 4. Options of pggnn\n"
         "train may follow, for all runs.",

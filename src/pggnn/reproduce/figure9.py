@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from pggnn.console import tracked
 from pggnn.groups import order
 from pggnn.lab.sampling import Covering, compare, coupon_collector
 from pggnn.report.figures import BLUE, INK, RED, drawing
@@ -15,7 +16,10 @@ SIMULATED = 6000
 def draw(out: Path, largest: int = LARGEST) -> Path:
     """Draws covering times to n = ``largest``, and how many times fewer arrangements the group takes."""
     sizes = [largest * i // 10 for i in range(1, 11)]
-    cases = [compare(n, max(10, SIMULATED // n)) for n in sizes]
+    work = {n: n * n * max(10, SIMULATED // n) for n in sizes}
+    cases = [
+        compare(n, max(10, SIMULATED // n)) for n in tracked(sizes, "simulating", sum(work.values()), work.__getitem__)
+    ]
     with drawing(out, (12, 5.2)) as figure:
         times, ratio = figure.subplots(1, 2, width_ratios=[1.7, 1])
         for kind, name, colour in ((1, "ordered", RED), (0, "unordered", BLUE)):

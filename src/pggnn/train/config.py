@@ -46,8 +46,6 @@ class DataConfig:
     """Whether rings may have chords: every simple cycle, instead of chordless ones."""
     paths: int = whole(3, 2, 100)
     """Edges of the longest path, where model.reads has paths."""
-    hops: int = whole(2, 1, 100)
-    """The largest distance, where model.reads has hops."""
     cliques: Literal[0, 3, 4, 5] = 0
     """Extra features of nodes and edges: log(1 + count) of the cliques of 3, 4, … up to so many nodes that they lie in.
     Networks read those of edges with model.edge_features."""
@@ -218,6 +216,9 @@ class RunConfig:
     """Threads of each training on the CPU; 0 to share the cores between those that run at once."""
     tensorboard: bool = True
     """Whether to write TensorBoard's files beside the log."""
+    logger: Literal["none", "csv", "wandb", "mlflow"] = "none"
+    """Where else to log epochs: metrics.csv beside the log, Weights & Biases, or MLflow. The last two must be
+    installed, and are configured by their environment variables."""
 
 
 @dataclass(frozen=True)

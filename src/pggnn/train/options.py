@@ -60,7 +60,8 @@ jsonargparse.set_loader(_MODE, _load_yaml, (yaml.YAMLError,))
 
 HELP = (
     "YAML file with any of the options, or the name of one that comes with pggnn: "
-    f"{', '.join(sorted(file.stem for file in CONFIGS.glob('*.yaml')))}. Options that follow it win."
+    f"{', '.join(sorted(file.stem for file in CONFIGS.glob('*.yaml')))}; and, chosen by validation, "
+    f"{', '.join(sorted(f'best/{file.stem}' for file in CONFIGS.glob('best/*.yaml')))}. Options that follow it win."
 )
 
 
@@ -83,6 +84,7 @@ def parser() -> jsonargparse.ArgumentParser:
     """One option for each key of the config, ``--config`` and ``--resume``."""
     made = jsonargparse.ArgumentParser(
         prog="pggnn train",
+        usage="pggnn train --data.name DATA [--config FILE] [--resume] [--KEY VALUE …]",
         description="Train a network on a data set of the paper or on your own graphs. "
         "Each option below is a key of the YAML file as well.",
         epilog=EXAMPLES,

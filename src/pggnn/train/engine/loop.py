@@ -175,7 +175,8 @@ class Training:
     def run(self, callback: Callback) -> dict[str, Any]:
         """Trains to the end; returns what came out."""
         state, main = self.state, self.fabric.is_global_zero
-        log = Log(self.folder, state["epoch"], self.config.run.tensorboard) if main else None
+        run = self.config.run
+        log = Log(self.folder, state["epoch"], run.tensorboard, run.logger) if main else None
         guess, unit = self.task.guess(self._targets_of(self.split.train)), state.get("unit")
         if state["epoch"] == 0 and self.config.model.init == "guess":
             first = copy.copy(self.batches)
@@ -210,7 +211,7 @@ class Training:
         return {**figures, "baseline": baseline, "memory": peak_memory(), **state}
 
     def _targets_of(self, index: Tensor) -> Tensor:
-        """The targets of the given graphs, or of their nodes."""
+        """The targets of the given graphs, or of their nodes; or of the given nodes."""
         return self.task.targets(self.collater.graphs.targets(index.to(self.collater.device), self.split.by_node))
 
     def train_epoch(self, callback: Callback) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, cast
 
 import torch
@@ -177,8 +178,8 @@ class Scorer(torch.nn.Module):
         return scores.index_select(-2, batch.rows) if "rows" in batch else scores
 
 
-LESS = {"rings": 6, "paths": 2, "hops": 1}
-"""What to search for where a graph has too many lists."""
+SIZES = {"rings": ("data.rings", 6), "paths": ("data.paths", 2), "hops": ("model.hops", 1)}
+"""Of each kind of lists the option that says how large they may be, and what to give where a graph has too many."""
 
 
 def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> dict[str, GraphLists]:
@@ -188,10 +189,11 @@ def lists_for(config: Config, graphs: Graphs, console: Console | None = None) ->
         if kind not in LISTS:
             continue
         search = LISTS[kind].search
-        most, less = getattr(config.data, search), LESS[search]
+        option, less = SIZES[search]
+        most = attrgetter(option)(config)
         try:
             found[kind] = find_lists(graphs, search, most, console, config.data.chords and search == "rings")
         except TooMany as error:
-            how = f"--data.{search} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
+            how = f"--{option} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
             raise ValueError(f"{error.found}; {how}") from None
     return found

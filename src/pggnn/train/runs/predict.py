@@ -2,23 +2,30 @@
 
 import csv
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any, TextIO
 
 import torch
 from rich.console import Console
 from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.collate import collate
 
 from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
+from pggnn.data.features.added import AddedFeatures
+from pggnn.data.formats.export import save_jsonl
 from pggnn.data.formats.tables import CsvTable
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
 from pggnn.files import csv_cell, read_json, to_json
+from pggnn.nn.model import PGGNN
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights, stored_unit
@@ -28,11 +35,15 @@ from pggnn.train.engine.models import Scorer, build, lists_for
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
+from pggnn.train.runs.card import describe_run
 from pggnn.train.runs.folder import SCHEMA, check_same
 from pggnn.train.runs.protocol import Trial
+from pggnn.train.runs.stored import Run
 
 TABLE_OPTIONS = ("smiles", "skip_invalid", "scaffolds")
 """Options of a CSV file that later ones are read with, too."""
+GraphSource = str | Path | Iterable[Data]
+"""A file, a folder or the name of a data set; or the graphs themselves."""
 NOTE = "not finite"
 """The note of a row whose answer is NaN or infinite."""
 
@@ -48,7 +59,68 @@ class Trained:
 
     config: Config
     schema: Schema
+    """What the graphs are like: task, classes, labels, features."""
     scorers: dict[Trial, Scorer]
+
+    @property
+    def folder(self) -> Path:
+        """That of the run."""
+        return self.config.folder
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """The network, where there is one: ``load("RUN/seed0/fold3").model`` is that of one training of several."""
+        if len(self.scorers) > 1:
+            names = [trial.name for trial in self.scorers]
+            raise ValueError(
+                f"{self.folder} has {len(names)} networks: choose one, such as load({str(self.folder / names[0])!r})"
+            )
+        network = next(iter(self.scorers.values())).network
+        if isinstance(network, PGGNN):
+            network.card = describe_run(Run.read(self.folder))
+        return network
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The figures of the run on its test graphs: the metric's name, mean, deviation and each value; ``baseline`` is
+        that of one answer for all graphs."""
+        run = Run.read(self.folder)
+        return asdict(run.figures) | {"baseline": run.baseline()} if run.figures else {}
+
+    def predict(self, graphs: GraphSource) -> list[dict[str, Any]]:
+        """A row for each graph, or node: ``prediction``, and the probability of each class.
+
+        Args:
+            graphs: A list of PyG's ``Data``, a data set, or a file as for ``pggnn predict``.
+        """
+        return list(predict(self, self.take(graphs)))
+
+    def score(self, graphs: GraphSource) -> float:
+        """The metric over graphs with targets: accuracy, mean absolute error, or average precision."""
+        found = Graphs.of(self.take(graphs))
+        if "y" not in found.node | found.graph:
+            raise ValueError("the graphs have no targets y to score the answers by")
+        return self.task.measure(*self.answers(self.collater(found)))[self.task.metric]
+
+    def take(self, graphs: GraphSource) -> GraphDataset:
+        """Graphs of any source, read as those that the networks were trained on."""
+        if isinstance(graphs, (str, Path)):
+            return self.read(graphs)
+        added = AddedFeatures(**self.config.data.added)
+        expected = added.remove_from(self.schema)
+        listed = list(graphs)
+        if not listed:
+            raise ValueError("there are no graphs: expected a list of PyG's Data, a data set or a file")
+        if any(isinstance(one.x, Tensor) != bool(expected.in_channels) for one in listed):
+            raise ValueError(f"the networks read {expected.in_channels} features of each node in x, got {listed[0]}")
+        if not all(
+            one.x is None or (one.x.is_floating_point() and one.x.size(-1) == expected.in_channels) for one in listed
+        ):
+            with TemporaryDirectory() as folder:  # labels, which have to be looked up
+                return self.read(save_jsonl(listed, Path(folder) / "graphs.jsonl"))
+        data, slices, _ = collate(Data, listed, increment=False, add_batch=False)
+        found = Graphs.of(SimpleNamespace(_data=data, slices=slices, schema=expected))
+        return GraphDataset(found.checked("the graphs")).with_features(added)
 
     def collater(self, graphs: Graphs) -> Collater:
         """Graphs for evaluation, on the networks' device if they fit there."""
@@ -178,7 +250,7 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
         outputs, targets = trained.answers(collater, index, [trial], by_node=by_node)
         figures: dict[str, Any] = task.measure(outputs, targets)
         if data is None:
-            guess = task.guess(task.targets(graphs.targets(found.train, by_node)))
+            guess = task.guess(task.targets(graphs.targets(found.train, found.by_node)))
             figures["baseline"] = task.baseline(guess, targets)[task.metric]
         graph = collater.graph_of_node[index] if by_node else index
         if trained.schema.level == "node" and not by_node:

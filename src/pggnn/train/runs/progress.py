@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor
 
-from pggnn.console import tell, visible
+from pggnn.console import LINES, duration, is_live, tell, visible
 from pggnn.train.engine.log import Record
 from pggnn.train.engine.loop import Callback
 from pggnn.train.engine.task import NONFINITE
@@ -42,14 +42,6 @@ class Forecast:
         return said + "."
 
 
-def duration(seconds: float) -> str:
-    """A time with two or three digits."""
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.1f} {unit}" if seconds < 10 * size else f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
-
-
 class Pace:
     """Foretells the time of an epoch's batches from the first ones, without the very first, which compiles and fills
     caches."""
@@ -81,12 +73,13 @@ class Bars:
 
     def __init__(self, console: Console, metric: str = "", tested: bool = True) -> None:
         self.console, self.metric, self.parts = console, metric, ("val", "test") if tested else ("val",)
+        self._said = time.monotonic()
         self.forecast: Forecast | None = None
         """What is said of the expected time, once it is known; None for nothing, or for nothing more."""
         self._progress = Progress(
             TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn(), TextColumn("epochs"),
             TextColumn("{task.fields[status]}"), TimeElapsedColumn(), TimeRemainingColumn(),
-            console=console, disable=not console.is_terminal,
+            console=console, disable=not is_live(console),
         )  # fmt: skip
 
     def __enter__(self) -> "Bars":
@@ -96,6 +89,16 @@ class Bars:
     def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
+    def say(self, text: str) -> None:
+        """A line."""
+        self._said = time.monotonic()
+        tell(self.console, text)
+
+    def remind(self, text: str) -> None:
+        """A line where there is no terminal and nothing was said for half a minute."""
+        if not is_live(self.console) and time.monotonic() - self._said >= LINES:
+            self.say(text)
+
     def add(self, name: str, epochs: int, done: int = 0) -> "Bar":
         """A bar for one training."""
         return Bar(self, name, epochs, done)
@@ -104,7 +107,7 @@ class Bars:
         """Says how long the run will take, given the time of an epoch's batches, or of a whole epoch."""
         if self.forecast is not None and seconds is not None:
             whole = seconds if evaluated else seconds * (1 + self.forecast.evaluation)
-            tell(self.console, self.forecast.text(whole))
+            self.say(self.forecast.text(whole))
             self.forecast = None
 
 
@@ -112,21 +115,28 @@ class Bar(Callback):
     """The progress of one training."""
 
     def __init__(self, bars: Bars, name: str, epochs: int, done: int) -> None:
-        self._bars, self._name, self._epochs = bars, name, epochs
+        self._bars, self.name, self._epochs = bars, name, epochs
         self._task = bars._progress.add_task(visible(name), total=epochs, completed=done, status="")
         self._looked, self._tail, self.done, self._pace = 0.0, "", done, Pace()
+        self._begin = self._before = time.monotonic()
 
     def step(self, step: int, steps: int, summed: Tensor, targets: float) -> None:
         """After each batch: reads the loss at most every :data:`REFRESH` seconds."""
         self._bars.expect(self._pace.measure(step, steps, summed))
+        if step == 1:
+            self._begin = self._before
         if (now := time.monotonic()) - self._looked < REFRESH:
             return
         self._looked = now
-        status = f"loss {float(summed) / targets:.4g} {self._tail}"
+        status = f"loss {float(summed) / targets:.4g} {self._tail}".rstrip()
+        left = duration((now - self._begin) / step * (steps - step))
+        where = f"{self.name}: epoch {self.done + 1}/{self._epochs}, batch {step} of {steps}"
+        self._bars.remind(f"{where}, {status}, about {left} to the end of the epoch")
         self._bars._progress.update(self._task, completed=self.done + step / steps, status=status)
 
     def epoch(self, record: Record) -> None:
         """After each epoch."""
+        self._before = time.monotonic()
         if record["epoch"] > 1:  # the first one compiles and fills caches
             self._bars.expect(record["seconds"], evaluated=True)
         self.done = record["epoch"]
@@ -135,8 +145,8 @@ class Bar(Callback):
         status = f"loss {record['loss']:.4g} {self._tail}"
         self._bars._progress.update(self._task, completed=self.done, status=status)
         tenth = max(1, self._epochs // 10)
-        if not self._bars.console.is_terminal and (self.done % tenth == 0 or self.done == self._epochs):
-            tell(self._bars.console, f"{self._name}: epoch {self.done}/{self._epochs}, {status}")
+        if not is_live(self._bars.console) and (self.done % tenth == 0 or self.done == self._epochs):
+            self._bars.say(f"{self.name}: epoch {self.done}/{self._epochs}, {status}")
 
     def finish(self) -> None:
         """After the training, which may have ended before its last epoch."""

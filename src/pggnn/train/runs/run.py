@@ -81,7 +81,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
 def announce(
     config: Config, graphs: Graphs, lists: dict[str, GraphLists], pending: list[Trial], jobs: int, bars: Bars
 ) -> None:
-    """Says what a batch costs, and has the bars say how long the trainings will take, where a model reads sequences."""
+    """Says what a batch costs, where a model reads sequences, and has the bars say how long the trainings will take."""
     split, model = protocol.split(config, graphs, pending[0]), config.model
     if graphs.has_folds and config.protocol.kind in protocol.CROSS_VALIDATION:
         ours = f"{config.protocol.folds} stratified ones; --protocol.folds given takes those that come with the data"
@@ -90,7 +90,7 @@ def announce(
         tell(bars.console, f"{MODELS[model.name].label} has no option model.reads, got {model.reads}: it is ignored.")
     if lines := describe_work(config, graphs, split, lists):
         tell(bars.console, "\n".join(lines))
-        bars.forecast = forecast(config, split, len(pending), jobs)
+    bars.forecast = forecast(config, split, len(pending), jobs)
 
 
 def check(config: Config, graphs: Graphs) -> None:
@@ -99,6 +99,7 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
     if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
+    log.check_logger(config.run.logger)
     protocol.split(config, graphs, protocol.trials(config)[0])
     reads = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
     if reads and config.data.neighbours:
@@ -245,6 +246,8 @@ def train_side_by_side(
             if not running:
                 break
             time.sleep(POLL)
+            at = ", ".join(f"{bar.name} at epoch {bar.done}" for _, bar, *_ in running.values())
+            bars.remind(f"{len(waiting)} trainings are waiting; {at}")
             for folder, (worker, bar, config, trial) in list(running.items()):
                 code = worker.poll()
                 new = log.read(folder)[bar.done :]
