@@ -21,7 +21,7 @@ from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.features.added import AddedFeatures
 from pggnn.data.formats.export import save_jsonl
-from pggnn.data.formats.tables import Table
+from pggnn.data.formats.tables import CsvTable
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
 from pggnn.files import csv_cell, read_json, to_json
@@ -281,7 +281,7 @@ def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]
         yield place | answer
 
 
-def _complete(dataset: GraphDataset, table: Table, answers: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _complete(dataset: GraphDataset, table: CsvTable, answers: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The rows of a table with their answers, and with the reason where there is none."""
     first = next(answers)
     if taken := [name for name in first if name in table.header]:
