@@ -58,7 +58,9 @@ def test_one_page_for_several_runs(trained, tmp_path):
         assert f"{summary['mean'] * scale:.{digits}f} ± {summary['std'] * scale:.{digits}f}" in page.text
         assert f"test {summary['metric']}" in page.text
     assert "PG-GNN" in page.text and "GIN" in page.text
-    assert sum(tag == "svg" for tag, _ in page.tags) == 3 + 3 + 1 + 1, "curves of both, answers, the paper's figures"
+    assert sum(tag == "svg" for tag, _ in page.tags) == 3 + 3 + 1 + 2, (
+        "curves, answers, the paper's figures, a baseline"
+    )
     machine = json.loads((trained["er"] / "environment.json").read_text())
     assert machine["torch"] in page.text
     assert page.text.count("(RAM)") == 2

@@ -97,7 +97,7 @@ def test_mistakes(here, rings):
 
 def test_a_network_is_a_folder_that_loads_in_one_line(here, rings):
     run = pggnn.fit(rings, **QUICK, data={"walks": 2})
-    assert run.model.scales[0].size is not None
+    assert next(iter(run.scorers.values())).network.scales[0].size is not None
     run.model.save_pretrained("shared")
     assert {path.name for path in (here / "shared").iterdir()} == {"README.md", "config.json", "model.safetensors"}
     found = pggnn.PGGNN.from_pretrained("shared").eval()
@@ -111,6 +111,19 @@ def test_a_network_is_a_folder_that_loads_in_one_line(here, rings):
     assert str(here) not in card
     with pytest.raises(ValueError, match="pickled are not read"):
         type(found)._load_as_pickle(found, "pytorch_model.bin", "cpu", True)
+
+
+def test_its_scores_are_in_the_unit_of_the_targets(here, rings):
+    for i, graph in enumerate(rings):
+        graph.y = torch.tensor([500.0 + i % 3])
+    run = pggnn.fit(rings, **QUICK, optim={"standardize": True})
+    (row,) = run.predict(rings[:1])
+    run.model.save_pretrained("values")
+    found = pggnn.PGGNN.from_pretrained("values").eval()
+    assert (
+        found(rings[0].x, rings[0].edge_index).item() == pytest.approx(row["prediction"], rel=1e-4)
+        and row["prediction"] > 400
+    )
 
 
 def test_so_is_one_that_no_run_has_trained(here, monkeypatch):

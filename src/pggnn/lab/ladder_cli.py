@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pggnn.console import add_command as add
-from pggnn.console import add_data_root, print_table, say, tracked
+from pggnn.console import add_data_root, loading, print_table, say, tracked
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -40,8 +40,9 @@ def add_command(commands: Any, graphs: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints what each rung tells apart: of two graphs, of all pairs of several, or of those of BREC by family."""
-    from pggnn.lab.named_graphs import read_graphs
-    from pggnn.lab.refinement.ladder import LADDER, check_rung, climb
+    with loading():
+        from pggnn.lab.named_graphs import read_graphs
+        from pggnn.lab.refinement.ladder import LADDER, check_rung, climb
 
     rungs = [check_rung(rung) for rung in args.rungs or LADDER]
     if not args.graphs:

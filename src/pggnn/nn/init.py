@@ -72,6 +72,16 @@ def fold_scales(network: Network) -> None:
             scale.size = None  # type: ignore[assignment]
 
 
+@torch.no_grad()
+def fold_unit(network: Network, deviation: Tensor, mean: Tensor) -> None:
+    """Lets scores be multiplied by a deviation and a mean be added, in the weights."""
+    for head in network.scores:
+        last = _linear(head)[-1]
+        last.weight.mul_(deviation.to(last.weight).unsqueeze(-1))
+        last.bias.mul_(deviation.to(last.bias))
+    last.bias.add_(mean.to(last.bias))
+
+
 def _linear(head: torch.nn.Module) -> list[Any]:
     """The linear maps of a score."""
     return [part for part in head.modules() if isinstance(part, Linear)]

@@ -4,7 +4,7 @@ an exporter looks on. The registry's bookkeeping costs more than a small graph's
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, List, Protocol, cast  # noqa: UP035
 
 import torch
 from torch import Tensor
@@ -197,9 +197,13 @@ def _second(again: Again, saved: Sequence[Tensor], directions: Sequence[Tensor |
     return [next(found) if tensor.requires_grad else None for tensor in saved]
 
 
+Tensors = List[Tensor]  # noqa: UP006
+"""What operators are declared with: PyTorch before 2.7 does not know ``list[Tensor]`` there."""
+
+
 @torch.library.custom_op("pggnn::recurrence", mutates_args=())
 def _forward(
-    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    gates: Tensor, weights: Tensors, start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, spec: str, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The sums, and what the backward pass needs where it is to be kept and fits the workspace."""
@@ -213,7 +217,7 @@ def _forward(
 
 @_forward.register_fake
 def _(
-    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    gates: Tensor, weights: Tensors, start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, spec: str, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     elements = torch.library.get_ctx().new_dynamic_size() if keep else 0
@@ -225,9 +229,9 @@ def _(
 @torch.library.custom_op("pggnn::recurrence_backward", mutates_args=())
 def _backward(
     d_out: Tensor, states: Tensor,
-    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    gates: Tensor, weights: Tensors, start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, spec: str, cell: str, workspace: int, fused: bool, codes: Tensor | None,
-) -> list[Tensor]:  # fmt: skip
+) -> Tensors:  # fmt: skip
     """Gradients of the gate rows and of each weight."""
     refuse_tangents()
     graph = Graph(start, degree, order, profile, rows, root, codes)
@@ -241,9 +245,9 @@ def _backward(
 @_backward.register_fake
 def _(
     d_out: Tensor, states: Tensor,
-    gates: Tensor, weights: list[Tensor], start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
+    gates: Tensor, weights: Tensors, start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, spec: str, cell: str, workspace: int, fused: bool, codes: Tensor | None,
-) -> list[Tensor]:  # fmt: skip
+) -> Tensors:  # fmt: skip
     return [torch.empty_like(gates), *(torch.empty_like(weight) for weight in weights)]
 
 

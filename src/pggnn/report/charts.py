@@ -15,6 +15,8 @@ from pggnn.report.figures import BLUE, FAINT, INK, RED
 
 PALETTE = (BLUE, RED, "#1b7f4b", "#8250b8", "#b8680a", "#0e7c86", "#c2378d", "#6b7a14")
 """Colours of models in one chart."""
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+"""Lines, for the models after those that have a colour of their own."""
 VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)", BLUE: "var(--blue)", RED: "var(--red)"}
 VARIABLES |= {colour: f"var(--colour{i})" for i, colour in enumerate(PALETTE) if i > 1}
 SIZE = 4.3, 2.9
@@ -46,7 +48,8 @@ class Series:
     """Points to stress."""
     steps: bool = False
     """Whether values jump from one epoch to the next."""
-    dashed: bool = False
+    dash: int = 0
+    """Key of :data:`DASHES`."""
 
     @property
     def mean(self) -> np.ndarray:
@@ -77,7 +80,7 @@ def draw_curves(
         axes = chart.axes
         several = max(len(one.lines) for one in series) > 1
         for one in series:
-            style = {"drawstyle": "steps-post" if one.steps else "default", "linestyle": "--" if one.dashed else "-"}
+            style = {"drawstyle": "steps-post" if one.steps else "default", "linestyle": DASHES[one.dash % len(DASHES)]}
             for line in one.lines:
                 axes.plot(
                     *_points(line, every), color=one.colour, linewidth=0.7 if several else 1.8,
@@ -290,7 +293,11 @@ def _label_ends(axes: Any, series: Sequence[Series], last: int) -> None:
     for i, ceiling in enumerate(1.05 - gap * np.arange(len(places))):
         places[-1 - i] = min(places[-1 - i], ceiling)
     for place, (_, one) in zip(places, ends, strict=True):
-        axes.text(1.02, place, one.label, transform=axes.transAxes, color=one.colour, va="center", clip_on=False)
+        style = {"transform": axes.transAxes, "color": one.colour, "clip_on": False}
+        dashed = any(other.dash for other in series)
+        if dashed:
+            axes.plot([1.02, 1.09], [place, place], linewidth=1.8, linestyle=DASHES[one.dash % len(DASHES)], **style)
+        axes.text(1.11 if dashed else 1.02, place, one.label, va="center", **style)
 
 
 def _make_logarithmic(axes: Any, which: str) -> None:

@@ -34,6 +34,13 @@ def signed(difference: float, digits: int) -> str:
     return f"{rounded:{'+' if rounded else ''}z.{digits}f}"
 
 
+def tone(difference: float, deviation: float, lower_is_better: bool) -> str:
+    """``"better"`` or ``"worse"``; nothing within the deviation, and where that is not known."""
+    if not deviation or abs(difference) <= deviation:
+        return ""
+    return "better" if (difference < 0) == lower_is_better else "worse"
+
+
 def _comparison(first: Run, ours: list[tuple[Run, str]]) -> dict[str, Any]:
     table, theirs = results(first.data, first.counted)
     digits = count_digits(table, first.metric)
@@ -42,6 +49,9 @@ def _comparison(first: Run, ours: list[tuple[Run, str]]) -> dict[str, Any]:
         for model, paper in theirs.items()
     ]
     drawn = [(model, paper.mean, paper.std, False) for model, paper in theirs.items()]
+    if (guessed := first.baseline()) is not None:
+        rows.append({"name": first.beside().partition(":")[0], "figure": figure(guessed * first.scale, None, digits)})
+        drawn.append((rows[-1]["name"], guessed * first.scale, None, False))
     notes = []
     for run, kind in ours:
         if run.figures is None:
@@ -49,7 +59,9 @@ def _comparison(first: Run, ours: list[tuple[Run, str]]) -> dict[str, Any]:
         mean, std = run.figures.mean * run.scale, run.figures.std * run.scale
         row = {"run": run, "name": run.name, "figure": run.figures.figure(run.scale, digits), "seconds": run.seconds}
         if run.model in theirs:
-            row["difference"] = signed(mean - theirs[run.model].mean, digits).replace("-", "−")
+            paper = theirs[run.model]
+            row["difference"] = signed(mean - paper.mean, digits).replace("-", "−")
+            row["tone"] = tone(mean - paper.mean, std + (paper.std or 0), run.lower_is_better)
         rows.append(row)
         drawn.append((run.name, mean, std, True))
         notes += _caveats(run, kind, table)

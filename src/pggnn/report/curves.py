@@ -45,7 +45,7 @@ def draw_rivals(runs: dict[str, Run | None]) -> tuple[str, str]:
         key = "val" if any("val" in record for records in logs for record in records) else "test"
         lines = _lines(logs, key, run.scale if run else 1)
         if lines:
-            series.append(Series(name, PALETTE[i % len(PALETTE)], lines, dashed=i >= len(PALETTE)))
+            series.append(Series(name, PALETTE[i % len(PALETTE)], lines, dash=i // len(PALETTE)))
             longest = max(longest, *map(len, lines))
             seen.append({"val": "validation", "test": "test"}[key])
     if not series:

@@ -79,7 +79,7 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
         "unit": " %" if run.scale == 100 else "",
         "each": [_number(value, run) for value in figures.each] if figures and len(figures.each) > 1 else [],
         "protocol": describe_protocol(config, kind),
-        "missing": [run.warning] * bool(run.warning) + run.lacks + ([f"{reason.rstrip('.')}."] if reason else []),
+        "missing": run.lacks + ([f"{reason.rstrip('.')}."] if reason else []),
         "curves": draw_learning(run),
         "answers": show_answers(run, answers) if answers else None,
         "trainings": [_training(run, trial) for trial in run.logs],

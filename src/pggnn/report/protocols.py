@@ -15,9 +15,11 @@ def describe_protocol(config: Config, kind: str) -> str:
     """
     folds = config.protocol.number_of_folds
     own = " The folds are those that came with the data." if config.protocol.folds == "given" else ""
+    some = f"{describe_folds(config).capitalize()} alone, not the whole" if config.protocol.only else ""
     if kind == "folds":
         return (
-            f"{folds}-fold cross-validation as in the paper: the mean over the test folds at the epoch where that mean "
+            f"{some or f'{folds}-fold'} cross-validation as in the paper: the mean over the test folds at the epoch "
+            "where that mean "
             "is best. The choice of the epoch has seen the test folds, so the figure flatters; nested cross-validation "
             f"chooses without them.{own}"
         )
@@ -25,14 +27,20 @@ def describe_protocol(config: Config, kind: str) -> str:
     when = "after the last epoch" if last else "at the epoch with the best validation figure"
     if kind == "nested":
         return (
-            f"Nested {folds}-fold cross-validation: in each fold a tenth of the training graphs validates, and the "
-            f"test fold, which no choice has seen, is measured {when}.{own}"
+            f"{f'{some} nested' if some else f'Nested {folds}-fold'} cross-validation: in each fold a tenth of the "
+            f"training graphs validates, and the test fold, which no choice has seen, is measured {when}.{own}"
         )
     parts = {
         "splits": "The data set's own splits",
         "random": "A random split for each seed: 80 % of the graphs train, 10 % validate, 10 % test",
     }
     return f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
+
+
+def describe_folds(config: Config) -> str:
+    """The folds that are trained."""
+    folds, only = config.protocol.number_of_folds, config.protocol.only
+    return f"fold{'s' * (len(only) > 1)} {', '.join(map(str, only))} of {folds}" if only else f"{folds} folds"
 
 
 def describe_epoch(config: Config) -> str:
@@ -48,9 +56,7 @@ def describe_spread(run: Run) -> str:
     named = f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
     if run.config.protocol.kind not in CROSS_VALIDATION:
         return named
-    folds, only = run.config.protocol.number_of_folds, run.config.protocol.only
-    said = f"fold{'s' * (len(only) > 1)} {', '.join(map(str, only))} of {folds}" if only else f"{folds} folds"
-    return f"{said}, {named}" + (", ± over the seeds" if len(seeds) > 1 else "")
+    return f"{describe_folds(run.config)}, {named}" + (", ± over the seeds" if len(seeds) > 1 else "")
 
 
 def guess_kind(run: Run) -> str:

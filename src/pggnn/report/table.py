@@ -8,7 +8,7 @@ import numpy as np
 
 from pggnn.paper.tables import TABLES, nested_row
 from pggnn.report import predictions
-from pggnn.report.comparison import count_digits, signed
+from pggnn.report.comparison import count_digits, signed, tone
 from pggnn.report.curves import draw_rivals
 from pggnn.report.grid import Column, Grid, arrange
 from pggnn.report.orderings import compare_orderings
@@ -87,9 +87,9 @@ def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
         shown["rule"] = f"epoch: {describe_epoch(run.config)}{beside}"
     if paper:
         difference = mean - paper.mean
-        within = abs(difference) <= ours.std * column.run.scale + (paper.std or 0)
+        deviation = ours.std * column.run.scale + (paper.std or 0)
         shown["difference"] = signed(difference, digits).replace("-", "−")
-        shown["tone"] = "" if within else "better" if (difference < 0) == column.run.lower_is_better else "worse"
+        shown["tone"] = tone(difference, deviation, column.run.lower_is_better)
     return shown if run.complete else shown | {"state": "so far", "tone": "unfinished"}
 
 

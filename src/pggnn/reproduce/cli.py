@@ -111,4 +111,6 @@ def print_statistics(args: argparse.Namespace) -> None:
 
 def draw_figure(name: str, args: argparse.Namespace) -> None:
     """Draws a figure and says where it is."""
-    say(import_module(f"pggnn.reproduce.{name}").draw(args.out / f"{name}.{args.format}"))
+    with loading():
+        module = import_module(f"pggnn.reproduce.{name}")
+    say(module.draw(args.out / f"{name}.{args.format}"))

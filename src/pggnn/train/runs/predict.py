@@ -1,5 +1,6 @@
 """Trained networks: evaluation on graphs with targets, prediction for graphs without."""
 
+import copy
 import csv
 import math
 from collections.abc import Iterable, Iterator
@@ -8,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import torch
 from rich.console import Console
@@ -25,13 +26,14 @@ from pggnn.data.formats.tables import CsvTable
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
 from pggnn.files import csv_cell, read_json, to_json
-from pggnn.nn.model import PGGNN
+from pggnn.nn.init import fold_scales, fold_unit
+from pggnn.nn.model import PGGNN, Network
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights, stored_unit
 from pggnn.train.engine.evaluate import compute_outputs, ordered_batches
 from pggnn.train.engine.loop import BEST, LAST
-from pggnn.train.engine.models import Scorer, build, lists_for
+from pggnn.train.engine.models import Committee, Scorer, build, lists_for
 from pggnn.train.engine.task import NONFINITE, Task, is_finite
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
@@ -69,13 +71,19 @@ class Trained:
 
     @property
     def model(self) -> torch.nn.Module:
-        """The network, where there is one: ``load("RUN/seed0/fold3").model`` is that of one training of several."""
+        """A copy of the network, where there is one, with scores in the unit of the targets. Of several trainings,
+        ``load("RUN/seed0/fold3").model`` is one."""
         if len(self.scorers) > 1:
             names = [trial.name for trial in self.scorers]
             raise ValueError(
                 f"{self.folder} has {len(names)} networks: choose one, such as load({str(self.folder / names[0])!r})"
             )
-        network = next(iter(self.scorers.values())).network
+        scorer = next(iter(self.scorers.values()))
+        network = copy.deepcopy(scorer.network)
+        for one in network.networks if isinstance(network, Committee) else [network]:
+            fold_scales(cast(Network, one))
+            if scorer.mean is not None:
+                fold_unit(cast(Network, one), cast(Tensor, scorer.deviation), cast(Tensor, scorer.mean))
         if isinstance(network, PGGNN):
             network.card = describe_run(Run.read(self.folder))
         return network

@@ -1,0 +1,32 @@
+"""What pages say of a run, and how curves and differences look."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pggnn.report.charts import DASHES, PALETTE, Series, draw_curves
+from pggnn.report.comparison import tone
+from pggnn.report.protocols import describe_protocol
+from pggnn.train.config import Config, DataConfig, ProtocolConfig
+
+
+@pytest.mark.parametrize(("kind", "whole"), [("folds", "10-fold cross-val"), ("nested", "Nested 10-fold cross-val")])
+def test_one_fold_is_not_called_a_cross_validation(kind, whole):
+    config = Config(DataConfig("MUTAG"), protocol=ProtocolConfig(kind))
+    assert describe_protocol(config, kind).startswith(whole)
+    config = replace(config, protocol=replace(config.protocol, only=(3,)))
+    assert describe_protocol(config, kind).startswith("Fold 3 of 10 alone, not the whole ")
+
+
+def test_only_differences_beyond_the_deviation_have_a_colour():
+    assert [tone(difference, 0.5, False) for difference in (0.6, 0.5, -0.5, -0.6)] == ["better", "", "", "worse"]
+    assert tone(-0.6, 0.5, True) == "better" and tone(5.0, 0, True) == "", "one training has no deviation"
+
+
+def test_eleven_curves_have_eleven_looks():
+    looks = {(PALETTE[i % len(PALETTE)], DASHES[i // len(PALETTE)]) for i in range(11)}
+    assert len(looks) == 11
+    series = [Series(f"model {i}", PALETTE[i % 8], [np.arange(5.0) + i], dash=i // 8) for i in range(11)]
+    drawn = draw_curves(series, "looks")
+    assert drawn.count("stroke-dasharray") >= 6, "three curves, and their names"
