@@ -83,7 +83,7 @@ class Trained:
         for one in network.networks if isinstance(network, Committee) else [network]:
             fold_scales(cast(Network, one))
             if scorer.mean is not None:
-                fold_unit(cast(Network, one), cast(Tensor, scorer.deviation), cast(Tensor, scorer.mean))
+                fold_unit(cast(Network, one), cast(Tensor, scorer.deviation), scorer.mean)
         if isinstance(network, PGGNN):
             network.card = describe_run(Run.read(self.folder))
         return network
