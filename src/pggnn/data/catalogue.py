@@ -90,13 +90,13 @@ CATALOGUE: dict[str, DatasetEntry] = {
         obstacle="the copy that PyTorch Geometric offers is a pickle, which could run any code",
     ),
     "MOLHIV": DatasetEntry(
-        "pggnn.data.sets.ogb:OGBMolecules", "multilabel", "graph", None, "9 atom features", "more/ogbg_molhiv.npz",
+        "pggnn.data.sets.ogb:OGBMolecules", "multilabel", "graph", None, "93 atom features", "more/ogbg_molhiv.npz",
         "f5be60281977a0e59d7b98a3d7defd213c1b504999206a8f8062f9441466b824", "https://ogb.stanford.edu/docs/graphprop/",
         "Hu et al., Open Graph Benchmark, NeurIPS 2020 (arXiv:2005.00687); Wu et al., MoleculeNet, 2018.",
         {"name": "molhiv"}, obstacle=OTHER_FILES,
     ),
     "PEPTIDES": DatasetEntry(
-        "pggnn.data.sets.ogb:OGBMolecules", "multilabel", "graph", None, "9 atom features", "more/peptides_func.npz",
+        "pggnn.data.sets.ogb:OGBMolecules", "multilabel", "graph", None, "32 atom features", "more/peptides_func.npz",
         "181df1196dd04213bfca8952475782fe219ac0527260343837fc394f930859f7", "https://github.com/vijaydwivedi75/lrgb",
         "Dwivedi et al., Long Range Graph Benchmark, NeurIPS 2022 (arXiv:2206.08164).",
         {"name": "peptides"}, obstacle=OTHER_FILES,

@@ -61,9 +61,8 @@ def add_commands(data: argparse.ArgumentParser) -> None:
     sub = command(
         "check", print_check, "Check graphs of your own and say what the file holds.", CHECK_EXAMPLES
     )  # fmt: skip
-    sub.add_argument(
-        "file", help="a JSON-lines file, a CSV file of molecules, or a folder or zip in TU's or GIN's format"
-    )
+    sub.usage = "%(prog)s [options] file"
+    sub.add_argument("file", help="JSON lines, molecules as CSV, or TU's or GIN's format")
     sub.add_argument("--target", nargs="+", metavar="COLUMN", help="CSV: the columns to predict")
     sub.add_argument("--smiles", metavar="COLUMN", help="CSV: the column of SMILES (default: found)")
     sub.add_argument("--skip-invalid", action="store_true", help="CSV: leave out rows that cannot be read")

@@ -12,7 +12,7 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from pggnn.data.cache import cached, data_root, find
 from pggnn.data.features.added import AddedFeatures
-from pggnn.data.formats.tables import Table
+from pggnn.data.formats.tables import CsvTable
 from pggnn.data.formats.validation import MOST_PROBLEMS
 from pggnn.data.graphs import LAYOUT, Graphs, expand, infer_schema
 from pggnn.data.schema import Name, Schema
@@ -40,7 +40,7 @@ class GraphDataset(InMemoryDataset):
     """Numbers of the graphs of each split that the set has: ``dataset[dataset.splits["train"]]``."""
     ids: list[Name] | None = None
     """Names of all graphs of the file, of every split, where it has any."""
-    table: Table | None = None
+    table: CsvTable | None = None
     """The file itself, where it is a table with a graph in each row."""
     left_out: Mapping[int, str] = MappingProxyType({})
     """Why rows of the table have no graph, by their numbers."""

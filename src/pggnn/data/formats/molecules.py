@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pggnn.data.dataset import GraphDataset, Transform
-from pggnn.data.formats.tables import Table, as_targets, infer_targets, is_gap, read_table, read_target
+from pggnn.data.formats.tables import CsvTable, as_targets, infer_targets, is_gap, read_table, read_target
 from pggnn.data.formats.validation import MOST_PROBLEMS, InvalidFile, Problem, describe
 from pggnn.data.graphs import Graphs, compact
 from pggnn.data.schema import SPLITS, Schema
@@ -77,7 +77,7 @@ def read_molecules(
     smiles: str | None = None,
     skip_invalid: bool = False,
     scaffolds: bool = False,
-) -> tuple[Graphs, Table, dict[int, str]]:
+) -> tuple[Graphs, CsvTable, dict[int, str]]:
     """The molecules of a CSV file, its table, and why rows of that are left out, by their numbers.
 
     Args:
@@ -135,7 +135,8 @@ def read_molecules(
     graph = ({"y": as_targets(y, schema)} if wanted else {}) | ({"scaffold": torch.tensor(group)} if scaffolds else {})
     places = {name: [i for i, row in enumerate(kept) if splits and splits[row] == name] for name in SPLITS}
     graphs = Graphs(
-        *torch.tensor(sizes).unbind(1),
+        torch.tensor([nodes for nodes, _ in sizes]),
+        torch.tensor([directed for _, directed in sizes]),
         compact(np.concatenate([edges, edges[:, :, ::-1]], axis=1).reshape(-1, 2).T),
         {"x": of_atoms.columns(atoms)},
         {"edge_attr": of_bonds.columns(bonds).repeat_interleave(2, dim=0)},
@@ -146,7 +147,7 @@ def read_molecules(
     return graphs.checked(str(path)), table, said
 
 
-def find_smiles(table: Table) -> str:
+def find_smiles(table: CsvTable) -> str:
     """The column of SMILES: the one that is named so, else the only one whose first cells are."""
     named = [name for name in table.header if "smiles" in name.lower()]
     if not named:
@@ -209,7 +210,7 @@ def scaffold(molecule: Any) -> str:
 
 
 def describe_molecules(
-    table: Table, left_out: Collection[int], smiles: str | None = None, targets: Sequence[str] = ()
+    table: CsvTable, left_out: Collection[int], smiles: str | None = None, targets: Sequence[str] = ()
 ) -> tuple[str, list[str]]:
     """What chemists look out for, in words, and hints: salts, charges, single atoms, the same molecule twice.
 

@@ -23,7 +23,7 @@ NEITHER = {GZIP: "it is packed by gzip: unpack it first", b"PK": "it is a spread
 
 
 @dataclass(frozen=True)
-class Table:
+class CsvTable:
     """The cells of a file as text."""
 
     path: Path
@@ -44,13 +44,12 @@ class Table:
         """Their names, for an error."""
         return ", ".join(map(repr, self.header))
 
-    def select(self, kept: Sequence[int]) -> "Table":
+    def select(self, kept: Sequence[int]) -> "CsvTable":
         """Some of the rows."""
-        rows, lines = ([all_of[i] for i in kept] for all_of in (self.rows, self.lines))
-        return replace(self, rows=rows, lines=lines)
+        return replace(self, rows=[self.rows[i] for i in kept], lines=[self.lines[i] for i in kept])
 
 
-def read_table(path: str | Path) -> Table:
+def read_table(path: str | Path) -> CsvTable:
     """Reads a file in UTF-8 whose first row names the columns; they are separated by commas, semicolons or tabs."""
     path = Path(path)
     content = read_bytes(path, MOST_BYTES)
@@ -86,7 +85,7 @@ def read_table(path: str | Path) -> Table:
     ]
     if problems := problems + wrong:
         raise InvalidFile(path, problems[:MOST_PROBLEMS], len(problems) > MOST_PROBLEMS)
-    return Table(path, header, rows[1:], lines[1:])
+    return CsvTable(path, header, rows[1:], lines[1:])
 
 
 def is_gap(cell: str) -> bool:
@@ -103,7 +102,7 @@ def as_number(cell: str) -> float | None:
     return number if math.isfinite(number) and abs(number) <= LARGEST else None
 
 
-def infer_targets(table: Table, names: Sequence[str]) -> Schema:
+def infer_targets(table: CsvTable, names: Sequence[str]) -> Schema:
     """Task and classes of some columns. Text, or nothing but 0 and 1, are classes; other numbers are regression."""
     columns = [[cell for cell in table.column(name) if not is_gap(cell)] for name in names]
     for name, cells in zip(names, columns, strict=True):

@@ -182,7 +182,9 @@ class Training:
             first = copy.copy(self.batches)
             first.shard, first.epoch = (0, 1), 1  # the same in all processes
             some = first[0].to(self.fabric.device)
-            start = guess if unit is None else (guess - guess.new_tensor(unit["mean"])) / self.task.deviation
+            start = guess
+            if unit is not None:
+                start = (guess - guess.new_tensor(unit["mean"])) / guess.new_tensor(unit["deviation"])
             guess_first(Scorer(self.network, self.config.model.edge_features), start, some)
         while state["epoch"] < self.config.optim.epochs and not self.schedule.ended:
             begin = time.perf_counter()

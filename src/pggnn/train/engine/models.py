@@ -156,8 +156,10 @@ class Scorer(torch.nn.Module):
     def __init__(self, network: Network | Committee, edge_features: bool = False, unit: Unit | None = None) -> None:
         super().__init__()
         self.network, self.edge_features = network, edge_features
-        for name in ("deviation", "mean"):
-            self.register_buffer(name, None if unit is None else torch.tensor(unit[name]))  # type: ignore[literal-required]
+        self.deviation: Tensor | None
+        self.mean: Tensor | None
+        self.register_buffer("deviation", None if unit is None else torch.tensor(unit["deviation"]))
+        self.register_buffer("mean", None if unit is None else torch.tensor(unit["mean"]))
 
     def forward(self, batch: Batch) -> Tensor:
         """The network's scores, for each graph or node, or those of each in a committee; of nodes that a batch names as
@@ -171,7 +173,8 @@ class Scorer(torch.nn.Module):
         edge_attr = batch.edge_attr.to(dtype) if self.edge_features else None
         real, lists = (getattr(batch, name, None) for name in ("real", "lists"))
         scores: Tensor = self.network(x, batch.plan, batch.batch, edge_attr, batch.num_graphs, real, lists)
-        scores = scores if self.mean is None else scores * self.deviation + self.mean
+        if self.deviation is not None and self.mean is not None:
+            scores = scores * self.deviation + self.mean
         return scores.index_select(-2, batch.rows) if "rows" in batch else scores
 
 

@@ -22,7 +22,7 @@ from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
 from pggnn.data.features.added import AddedFeatures
 from pggnn.data.formats.export import save_jsonl
-from pggnn.data.formats.tables import Table
+from pggnn.data.formats.tables import CsvTable
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Name, Schema
 from pggnn.files import csv_cell, read_json, to_json
@@ -83,7 +83,7 @@ class Trained:
         for one in network.networks if isinstance(network, Committee) else [network]:
             fold_scales(cast(Network, one))
             if scorer.mean is not None:
-                fold_unit(cast(Network, one), cast(Tensor, scorer.deviation), cast(Tensor, scorer.mean))
+                fold_unit(cast(Network, one), cast(Tensor, scorer.deviation), scorer.mean)
         if isinstance(network, PGGNN):
             network.card = describe_run(Run.read(self.folder))
         return network
@@ -289,7 +289,7 @@ def predict(trained: Trained, dataset: GraphDataset) -> Iterator[dict[str, Any]]
         yield place | answer
 
 
-def _complete(dataset: GraphDataset, table: Table, answers: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _complete(dataset: GraphDataset, table: CsvTable, answers: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The rows of a table with their answers, and with the reason where there is none."""
     first = next(answers)
     if taken := [name for name in first if name in table.header]:
