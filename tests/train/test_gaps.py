@@ -11,6 +11,7 @@ from pggnn.cli import main
 from pggnn.data.formats.export import save_jsonl
 from pggnn.data.formats.jsonl import InvalidFile, load_jsonl
 from pggnn.data.graphs import Graphs
+from pggnn.data.loading import load
 from pggnn.data.schema import UNKNOWN, Schema
 from pggnn.train.engine.task import Task
 from pggnn.train.runs.run import first_training, load_graphs
@@ -49,6 +50,14 @@ def test_null_and_nan_are_read_and_written(key, targets, task, y, tmp_path):
     if task:
         later = load_jsonl(write(tmp_path / "later.jsonl", [None] if key == "y" else [[None] * 3], key), dataset.schema)
         assert int(Graphs.of(later).known_targets().sum()) == 0
+
+
+def test_tus_format_has_gaps_too(tmp_path):
+    files = {"A": "1, 2\n", "graph_indicator": "1\n1\n2\n", "graph_attributes": "0.5, nan\n1.5, 2\n"}
+    for kind, text in files.items():
+        (tmp_path / f"SET_{kind}.txt").write_text(text)
+    dataset = load(tmp_path)
+    torch.testing.assert_close(dataset._data.y, torch.tensor([[0.5, NAN], [1.5, 2]]), equal_nan=True)
 
 
 @pytest.mark.parametrize("targets, said", [

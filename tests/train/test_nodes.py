@@ -171,6 +171,21 @@ def test_the_same_seed_samples_the_same_neighbours(training):
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.parametrize("neighbours", [(), (3,)])
+def test_other_targets_have_no_part_in_training(neighbours, training, arrays, tmp_path):
+    def weights(y):
+        np.savez(tmp_path / "graph.npz", **arrays | {"y": y})
+        one = training(data_neighbours=neighbours, optim_batch_size=8)
+        one.train_epoch(Callback())
+        return one.network.state_dict()
+
+    y = arrays["y"]
+    first, second = (weights(np.where(arrays["train_mask"], y, other)) for other in (y, (y + 1) % CLASSES))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    third = weights((y + 1) % CLASSES)
+    assert not all(torch.equal(first[name], third[name]) for name in first)
+
+
 def test_masks_of_several_graphs(training, tmp_path):
     masks = {"train_mask": [True, False, False], "val_mask": [False, True, False], "test_mask": [False, False, True]}
     line = {"x": [[0.5], [1.0], [2.0]], "edges": [[0, 1], [1, 2]], **masks}

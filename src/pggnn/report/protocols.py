@@ -32,7 +32,7 @@ def describe_protocol(config: Config, kind: str) -> str:
         )
     parts = {
         "splits": "The data set's own splits",
-        "random": "A random split for each seed: 80 % of the graphs train, 10 % validate, 10 % test",
+        "random": "A random split for each seed: 80 % train, 10 % validate, 10 % test",
     }
     return f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
 
