@@ -214,6 +214,8 @@ class RunConfig:
     """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on each GPU."""
     threads: int = whole(0, 0, 1000)
     """Threads of each training on the CPU; 0 to share the cores between those that run at once."""
+    timeout: int = whole(300, 1, 10**6)
+    """Under torchrun: seconds that a process waits for the others in a step, before it takes them for lost."""
     tensorboard: bool = True
     """Whether to write TensorBoard's files beside the log."""
     logger: Literal["none", "csv", "wandb", "mlflow"] = "none"

@@ -27,7 +27,11 @@ SCHEMA, GRAPHS, ENVIRONMENT, SUMMARY = "schema.json", "graphs.json", "environmen
 LOCK = "lock"
 PLACES = ("run.out", "data.root")
 """Options that are paths on one machine; shared files leave them out."""
-CIRCUMSTANCES = (*PLACES, "run.device", "run.jobs", "run.threads", "run.tensorboard", "run.logger", "data.workers")
+CIRCUMSTANCES = (
+    *PLACES,
+    *(f"run.{name}" for name in ("device", "jobs", "threads", "timeout", "tensorboard", "logger")),
+    "data.workers",
+)
 """Options that do not change the figures of a run."""
 MAY_CHANGE = (*CIRCUMSTANCES, "optim.epochs", "protocol.seeds", "protocol.only")
 """Options that may change when a run is resumed."""

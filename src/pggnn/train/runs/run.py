@@ -5,10 +5,12 @@ import math
 import os
 import re
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import torch
 from lightning.fabric import Fabric
+from lightning.fabric.strategies import DDPStrategy
 from rich.console import Console
 
 from pggnn.baselines.options import MODELS
@@ -197,7 +199,7 @@ def make_fabric(config: Config) -> Fabric:
         accelerator="cuda" if uses_gpu(config) else "cpu",
         devices=here,
         num_nodes=every // here,
-        strategy="ddp" if every > 1 else "auto",
+        strategy=DDPStrategy(timeout=timedelta(seconds=config.run.timeout)) if every > 1 else "auto",
         precision=PRECISIONS[config.run.precision],  # type: ignore[arg-type]
     )
     fabric.launch()
