@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -54,8 +55,8 @@ def tell(console: "Console", text: str) -> None:
 
 
 def is_live(console: "Console") -> bool:
-    """Whether it shows bars: a terminal or a notebook."""
-    return console.is_terminal or console.is_jupyter
+    """Whether it shows bars: a terminal, or a notebook with ipywidgets; others get lines."""
+    return console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
 
 
 LINES = 30.0
