@@ -76,7 +76,11 @@ def test_graphs_that_no_fold_tests_train_in_each(files, capsys):
 
 @pytest.mark.parametrize(
     "text, message",
-    [(None, "test_idx-4.txt is not there"), ("3\n13\n23\n3", "graph 3 is tested twice"), ("30", "graph 30 is named, but")],
+    [
+        (None, "test_idx-4.txt is not there"),
+        ("3\n13\n23\n3", "graph 3 is tested twice"),
+        ("30", "graph 30 is named, but"),
+    ],
 )
 def test_folds_that_are_not_whole_are_refused(files, text, message):
     file = files / "SET" / "10fold_idx" / "test_idx-4.txt"

@@ -196,7 +196,8 @@ def _describe_targets(y: Tensor, classes: Sequence[Name], width: int | None) -> 
     y = y[is_known(y)]
     if not classes:
         low, high, mean = y.min(), y.max(), y.double().mean()
-        return f"{'one value' if width in (None, 1) else f'{width} values'} from {low:.4g} to {high:.4g}, mean {mean:.4g}"
+        values = "one value" if width in (None, 1) else f"{width} values"
+        return f"{values} from {low:.4g} to {high:.4g}, mean {mean:.4g}"
     counts = torch.bincount(y, minlength=len(classes)).tolist()
     named = [f"{describe(name)} {number:,}" for name, number in zip(classes, counts, strict=True)]
     return f"{len(classes):,} class{'es' * (len(classes) > 1)} ({_listed(named)})"

@@ -218,7 +218,8 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
         raise ValueError(f"{files}_graph_labels.txt: expected one class in each line, got {y.shape[1]} numbers")
     given = y if targets is None else targets
     if given is None and schema is None:
-        raise ValueError(f"{path}: neither {name}_graph_labels.txt nor {name}_graph_attributes.txt is there; only pggnn predict needs neither")
+        both = f"{name}_graph_labels.txt nor {name}_graph_attributes.txt"
+        raise ValueError(f"{path}: neither {both} is there; only pggnn predict needs neither")
     graphs = int(graph_of_node[-1]) + 1 if given is None else len(given)
     if graph_of_node[-1] >= graphs:
         raise ValueError(f"{files}_graph_indicator.txt names graph {graph_of_node[-1] + 1}, but {graphs} have labels")
