@@ -1,10 +1,10 @@
-"""Molecules: ``pggnn train --config molecule`` beside Chemprop with its defaults, on the same rows of the same files.
+"""Molecules: ``pggnn train --config molecule`` beside Chemprop with its defaults, and a plain GINE, on the same rows.
 
     python -m venv chemprop && chemprop/bin/pip install chemprop
     python benchmarks/molecules.py DATA --chemprop chemprop/bin/chemprop --out DIR --sets esol freesolv
 
 ``DATA`` holds MoleculeNet's files (``esol.csv``, …). For each set and seed one file is written, with a random split
-(80/10/10 %) in a column; both programs read it, and what they predict for its test rows is measured by the same code.
+(80/10/10 %) in a column; all programs read it, and what they predict for its test rows is measured by the same code.
 What is in ``DIR/figures.jsonl`` already is not trained again. Chemprop is needed by this script alone.
 """
 
@@ -41,7 +41,7 @@ SETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tox21": ("AUROC", TOX21),
 }
 """Metric and columns to predict of each file."""
-PROGRAMS = ("pggnn", "chemprop")
+PROGRAMS = ("pggnn", "chemprop", "gine")
 SMILES = "smiles"
 
 
@@ -116,6 +116,17 @@ def train_pggnn(
     return {name: [*map(float, table.column(column))] for name, column in names.items()}, took
 
 
+def train_gine(
+    targets: Sequence[str], files: tuple[Path, Path], folder: Path, seed: int, threads: int
+) -> tuple[dict[str, list[float]], tuple[float, float]]:
+    """The control's answers for the test rows, by column, and its time."""
+    answers = folder / "gine.csv"
+    command = [sys.executable, str(Path(__file__).with_name("gine.py")), *map(str, (*files, answers))]
+    took = run([*command, "--targets", *targets, "--seed", str(seed)], threads)
+    table = read_table(answers)
+    return {name: [*map(float, table.column(name))] for name in targets}, took
+
+
 def measure(metric: str, answers: dict[str, list[float]], test: Path) -> float:
     """RMSE, or the mean AUROC of the columns that have both classes."""
     table, figures = read_table(test), []
@@ -155,7 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder of MoleculeNet's CSV files")
     parser.add_argument("--chemprop", default="chemprop", metavar="PROGRAM", help="Chemprop's command")
-    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS, help="(default: both)")
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS, help="(default: all)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of files, runs and figures")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=[*SETS], help="data sets (default: all)")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="(default: 0 1 2)")
@@ -172,6 +183,8 @@ def main() -> None:
                 files = write_files(args.data / f"{name}.csv", targets, seed, folder)
                 if program == "chemprop":
                     found, took = train_chemprop(args.chemprop, metric, targets, files, folder, seed, args.threads)
+                elif program == "gine":
+                    found, took = train_gine(targets, files, folder, seed, args.threads)
                 else:
                     found, took = train_pggnn(metric, targets, files, folder, seed, args.threads, options)
                 line = {"set": name, "seed": seed, "program": program, "figure": measure(metric, found, files[1])}
