@@ -125,6 +125,14 @@ def default_config(arguments: Sequence[str]) -> str | None:
     return MOLECULE if "--config" not in words and names and is_table(names[-1]) else None
 
 
+def defaults(name: str) -> Config:
+    """What the options for these data are where nothing is said of them."""
+    if not is_table(name):
+        return Config(DataConfig(""))
+    config = load(CONFIGS / f"{MOLECULE}.yaml")
+    return replace(config, data=replace(config.data, name=""))
+
+
 @cache
 def _parse_yaml(text: str) -> Config:
     """The config of a file that says this; a table's runs are read again and again."""
@@ -160,7 +168,7 @@ def _complete(arguments: Sequence[str]) -> list[str]:
         if key in LISTED and not argument.startswith("--"):
             values.append(argument)
             continue
-        if values and values[0].startswith("[") and key not in WORDS:
+        if values and values[0].startswith("[") and (key not in WORDS or _is_list(values)):
             found.append(" ".join(values))
         elif values:
             plain = key not in WORDS and all(re.fullmatch(r"-?\d+", value) for value in values)
@@ -173,6 +181,14 @@ def _complete(arguments: Sequence[str]) -> list[str]:
         key, values = argument.removeprefix("--"), []
         found.append(argument)
     return found[:-1]
+
+
+def _is_list(values: list[str]) -> bool:
+    """Whether they are a list of texts in JSON, as Python and YAML write one, and not a column such as [nM]."""
+    try:
+        return len(values) == 1 and all(isinstance(one, str) for one in json.loads(values[0]))
+    except ValueError:
+        return False
 
 
 def _find_configs(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
