@@ -84,6 +84,13 @@ def train(path: str, targets: Sequence[str], seed: int, epochs: int = 60, lr: fl
     return model.eval(), unit
 
 
+def answer(model: GINE, unit: Tensor, path: str) -> Tensor:
+    """An answer for each row of a file and each target: a value, or a probability."""
+    with torch.no_grad():
+        out = torch.cat([model(data) for data in DataLoader([*load(path)], 256)])
+    return out * unit[1] + unit[0] if len(unit) else out.sigmoid()
+
+
 def main() -> None:
     """Trains, and writes an answer for each test row and target."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -92,9 +99,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     model, unit = train(args.files[0], args.targets, args.seed)
-    with torch.no_grad():
-        out = torch.cat([model(data) for data in DataLoader([*load(args.files[1])], 256)])
-    answers = out * unit[1] + unit[0] if len(unit) else out.sigmoid()
+    answers = answer(model, unit, args.files[1])
     with open(args.files[2], "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([args.targets, *answers.tolist()])
 

@@ -148,17 +148,17 @@ def table(lines: list[dict[str, Any]]) -> str:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in sorted(lines, key=lambda one: (list(SETS).index(one["set"]), one["program"], one["seed"])):
         groups.setdefault((line["set"], line["program"]), []).append(line)
+    seeds = sorted({line["seed"] for line in lines})
     rows = []
     for (name, program), found in groups.items():
-        figures = [one["figure"] for one in found]
-        rows.append(
-            (name, SETS[name][0], program, " ".join(str(one["seed"]) for one in found),
-             ", ".join(f"{figure:.3f}" for figure in figures), f"{statistics.fmean(figures):.3f}",
-             f"{statistics.fmean(one['seconds'] for one in found):.0f}",
-             f"{statistics.fmean(one['cpu'] for one in found):.0f}")
-        )  # fmt: skip
-    headings = ("set", "metric", "program", "seeds", "test", "mean", "seconds", "CPU seconds")
-    return "\n".join(markdown_table(headings, rows, ("set", "metric", "program", "seeds")))
+        figures = {one["seed"]: one["figure"] for one in found}
+        spread = f" ± {statistics.pstdev(figures.values()):.3f}" if len(figures) > 1 else ""
+        each = [f"{figures[seed]:.3f}" if seed in figures else "" for seed in seeds]
+        time = statistics.fmean(one["cpu"] for one in found)
+        metric = f"{SETS[name][0]} {'↓' if SETS[name][0] == 'RMSE' else '↑'}"
+        rows.append((name, metric, program, *each, f"{statistics.fmean(figures.values()):.3f}{spread}", f"{time:.0f}"))
+    headings = ("set", "metric", "program", *(f"seed {seed}" for seed in seeds), "mean ± std", "CPU s")
+    return "\n".join(markdown_table(headings, rows, ("set", "metric", "program")))
 
 
 def main() -> None:
