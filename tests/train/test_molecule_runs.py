@@ -40,7 +40,7 @@ def test_from_a_csv_to_a_page_and_answers(folder, capsys):
     said = capsys.readouterr().out
     assert "graph regression" in said and "RMSE" in said and "R2" in said
     page = Path("solubility.html").read_text()
-    assert "RMSE" in page and "PG-GNN, reads: sum" in page
+    assert "RMSE" in page and "PG-GNN, reads: sum" in page and "<dt>target</dt><dd>solubility</dd>" in page
     command = Run.read("runs/solubility").command.replace("\\\n", " ")
     assert "--data.target solubility" in command and "standardize" not in command  # as the default config has it
     assert difference(parse(shlex.split(command)[2:])[0], load("runs/solubility"), ("run.out",)) == []
