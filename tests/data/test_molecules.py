@@ -208,5 +208,8 @@ def test_check_says_what_a_chemist_looks_out_for(write, capsys):
     said = capsys.readouterr().out
     assert "graph regression" in said and "left out" in said
     assert any("--target NAME" in hint for hint in check(path, skip_invalid=True).hints)
+    for name, way in (("a.xlsx", "save it as CSV"), ("a.smi", "a CSV file with a column named smiles")):
+        with pytest.raises(ValueError, match=f"{name}: .* is not read; .*{way}"):
+            check(write("CCO", name=name))
     with pytest.raises(ValueError, match="is no CSV file"):
         check(write('{"num_nodes": 1, "edges": []}', name="graphs.jsonl"), target=["y"])
