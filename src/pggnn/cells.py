@@ -37,30 +37,6 @@ def _linear(x: Tensor, h: Tensor, state: State) -> State:
     return (a * state[0] + b,)
 
 
-def _pair_inputs(x: Tensor) -> tuple[Tensor, ...]:
-    a, b, v, u = x.chunk(4, dim=-1)
-    return a.sigmoid(), b.relu(), u.relu(), v.relu()
-
-
-def _signed_pair_inputs(x: Tensor) -> tuple[Tensor, ...]:
-    a, b, v, u = x.chunk(4, dim=-1)
-    return a.sigmoid(), b.relu(), u, v
-
-
-def _scaled_inputs(x: Tensor) -> tuple[Tensor, ...]:
-    a, b, u = x.chunk(3, dim=-1)
-    b = b.relu()
-    return a.sigmoid(), b, u.relu(), b
-
-
-def _with_pairs(affine: Callable[[Tensor], tuple[Tensor, ...]], gates: int) -> "Cell":
-    def step(x: Tensor, h: Tensor, state: State) -> State:
-        a, b, u, v = affine(x)
-        return a * state[0] + b + state[1] * v, u
-
-    return Cell(gates=gates, states=2, step=step, affine=affine)
-
-
 @dataclass(frozen=True)
 class Cell:
     """A recurrent cell in the conventions of :mod:`torch.nn`.
@@ -72,14 +48,8 @@ class Cell:
     gates: int
     states: int
     step: Callable[[Tensor, Tensor, State], State]
-    affine: Callable[[Tensor], tuple[Tensor, ...]] | None = None
-    """For a cell h ← a ⊙ h + b: ``a`` and ``b`` from the input part. Such a cell has no hidden part, and one layer.
-    With pairs, h ← a ⊙ h + b + u ⊙ v: also ``u`` for the next step, and ``v`` for the ``u`` of the step before."""
-
-    @property
-    def has_pairs(self) -> bool:
-        """Whether inputs come from two members that are read one after the other."""
-        return self.affine is not None and self.states == 2
+    affine: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
+    """For a cell h ← a ⊙ h + b: ``a`` and ``b`` from the input part. Such a cell has no hidden part, and one layer."""
 
 
 CELLS: dict[str, Cell] = {
@@ -89,9 +59,6 @@ CELLS: dict[str, Cell] = {
     "srn-relu": Cell(gates=1, states=1, step=lambda x, h, state: ((x + h).relu(),)),
     "srn-identity": Cell(gates=1, states=1, step=lambda x, h, state: (x + h,)),
     "linear": Cell(gates=2, states=1, step=_linear, affine=_gate_and_input),
-    "linear-pairs": _with_pairs(_pair_inputs, 4),
-    "linear-signed": _with_pairs(_signed_pair_inputs, 4),
-    "linear-scaled": _with_pairs(_scaled_inputs, 3),
 }
 
 

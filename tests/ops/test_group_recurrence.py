@@ -25,12 +25,12 @@ def outcome(backend, reading, cell, layers, workspace, dtype=torch.double, degre
     torch.manual_seed(0)
     device = "cuda" if backend == "triton" and torch.cuda.is_available() else "cpu"
     plan = Plan.build(random_graph(degrees), len(degrees)).to(device)
-    rnn = Recurrence(3, hidden, 1 if cell.startswith("linear") else layers, cell)
+    rnn = Recurrence(3, hidden, 1 if cell == "linear" else layers, cell)
     for parameter in rnn.parameters():
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
     x = torch.randn(len(degrees), 3, requires_grad=True)
     rnn, x = rnn.to(device, dtype), x.to(device, dtype).detach().requires_grad_()
-    width = (1 if cell.startswith("linear") else CELLS[cell].gates) * hidden
+    width = (1 if cell == "linear" else CELLS[cell].gates) * hidden
     rows = torch.empty(structure, width).uniform_(-1, 1).to(device, dtype).requires_grad_()
     out = group_recurrence(
         rnn(x), rnn.recurrent_weights, plan, reading=reading, cell=cell, workspace=workspace, backend=backend,

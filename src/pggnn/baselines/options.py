@@ -23,7 +23,7 @@ class PGGNNOptions:
     orderings: Literal["group", "single", "random"] | int = whole("group", 1)
     """PG-GNN: the orders in which neighbours are read: the whole group, a single one, K of the group (an integer), or a
     random one."""
-    cell: Literal["lstm", "gru", "srn", "linear", "linear-pairs", "linear-signed", "linear-scaled"] = "lstm"
+    cell: Literal["lstm", "gru", "srn", "linear"] = "lstm"
     """PG-GNN: the recurrent cell. linear: reads the whole group in time linear in the number of neighbours."""
     rnn_layers: int | None = whole(None, 1)
     """PG-GNN: stacked layers of each RNN; by default 2, and 1 for the linear cell, which has no more."""

@@ -63,7 +63,7 @@ class SequenceConv(MessagePassing):
                 'use root="linear" for different ones'
             )
         if num_layers is None:
-            num_layers = 1 if str(cell).startswith("linear") else 2
+            num_layers = 1 if cell == "linear" else 2
         self.in_channels, self.out_channels, self.reading = in_channels, out_channels, reading
         self.cell, self.num_layers, self.numbering = cell, num_layers, numbering
         self.edge_dim, self.max_degree, self.backend, self.workspace = edge_dim, max_degree, backend, workspace

@@ -74,14 +74,13 @@ def group_recurrence(
     rows = plan.neighbor if rows is None else rows
     is_affine = CELLS[cell].affine is not None
     if is_affine and structure is not None:
-        hidden, blocks = structure.size(1), CELLS[cell].gates
-        structure = pad(structure, (hidden, (blocks - 2) * hidden))
+        structure = pad(structure, (structure.size(1), 0))
     if backend == "reference":
         return reference.group_recurrence(gates, weights, plan, rows, root, reading, cell, structure, adjacency, center)
     if is_affine:
         weights = [*weights, gates.new_empty(0, gates.size(1)) if center is None else center]
     codes, correction = None, None
-    if is_affine and structure is not None and structure.size(0) == 1 and bits.is_sparse(reading, cell):
+    if is_affine and structure is not None and structure.size(0) == 1 and bits.is_sparse(reading):
         correction = bits.correction(gates, weights, structure[0], plan, rows, root, reading, cell, adjacency)
         structure = None
     if structure is not None:

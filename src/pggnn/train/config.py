@@ -116,7 +116,7 @@ class ModelConfig(_Options):
 
     def __post_init__(self) -> None:
         if self.rnn_layers is None:
-            object.__setattr__(self, "rnn_layers", 1 if self.cell.startswith("linear") else 2)
+            object.__setattr__(self, "rnn_layers", 1 if self.cell == "linear" else 2)
 
     @property
     def orders_read(self) -> str:

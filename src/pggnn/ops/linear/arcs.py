@@ -95,8 +95,6 @@ class Layout(NamedTuple):
     """``[S]`` the node that each place belongs to."""
     node: Tensor
     """``[M]`` the node that each segment belongs to."""
-    place: Tensor
-    """``[S]`` number of the step in its sequence."""
     step: Tensor
     """``[S]`` number of the step among all of the graph, for structural bits."""
     counts: tuple[int, ...]
@@ -121,17 +119,18 @@ def recurrence(
     centers = torch.arange(graph.root, graph.root + nodes, device=gates.device)
     row = torch.cat([graph.rows, graph.rows.new_zeros(1), centers])
 
-    def read(slot: Tensor, node: Tensor, bits: Tensor | None = None) -> list[Tensor]:
-        """What the cell makes of slots of any shape, and of the nodes they belong to."""
+    def read(slot: Tensor, node: Tensor, bits: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Gate and input of slots of any shape, and of the nodes they belong to."""
         x = table.index_select(0, row.index_select(0, slot.flatten()))
         if center.size(0) > 0:
             seen = x + center.index_select(0, node.expand_as(slot).flatten())
             x = torch.where((slot < edges).flatten().unsqueeze(-1), seen, x)
-        made = affine(x if bits is None else x + bits.to(dtype) @ weights[-1].to(dtype))
+        a, b = affine(x if bits is None else x + bits.to(dtype) @ weights[-1].to(dtype))
         real = (slot != edges).flatten().unsqueeze(-1)
-        return [torch.where(real, one, int(i == 0)).unflatten(0, slot.shape) for i, one in enumerate(made)]
+        a, b = torch.where(real, a, 1), torch.where(real, b, 0)
+        return a.unflatten(0, slot.shape), b.unflatten(0, slot.shape)
 
-    arcs = graph.codes is None and is_sum_of_arcs(reading, cell)
+    arcs = graph.codes is None and is_sum_of_arcs(reading)
     build: Callable[..., Layout] = _stretches if arcs else _sequences
     layout = build(graph, reading, edges) if plan is None else plan.shape.derived(build, reading, edges)
     if layout.node.size(0) == 0 or table.size(0) == 0:
@@ -140,11 +139,7 @@ def recurrence(
         last = _whole_group(read, layout, graph, reading)
     else:
         bits = None if graph.codes is None else read_bits(graph.codes, layout.step, weights[-1].size(0))
-        a, b, *pair = read(layout.slot, layout.owner, bits)
-        if pair:
-            earlier, factor = pair
-            b = b + torch.where(layout.place.unsqueeze(-1) > 0, earlier.roll(1, 0), 0) * factor
-        last = fold(Steps(a, b), join_steps, layout.counts).added
+        last = fold(Steps(*read(layout.slot, layout.owner, bits)), join_steps, layout.counts).added
     return out.index_add(0, layout.node, last).to(gates.dtype)
 
 
@@ -153,55 +148,37 @@ ARCS = {("pairs", "merged"), ("pairs", "open"), ("dihedral", "merged"), ("dihedr
 of what it has read, which is not next to the arc."""
 
 
-def is_sum_of_arcs(reading: Reading, cell: str = "linear") -> bool:
-    """Whether all of such a group is read; of rings by cells whose inputs do not come from two members."""
-    known = reading.group == "pairs" or not CELLS[cell].has_pairs
-    return reading.limit is None and (reading.group, reading.frame) in ARCS and known
+def is_sum_of_arcs(reading: Reading) -> bool:
+    """Whether all of such a group is read."""
+    return reading.limit is None and (reading.group, reading.frame) in ARCS
 
 
 def takes_linear_time(reading: Reading, cell: str, structure: int = 0) -> bool:
     """Whether the whole group takes as many steps as a single ordering."""
-    few_bits = structure == 0 or (structure == 1 and reading.group == "pairs" and not CELLS[cell].has_pairs)
-    return is_sum_of_arcs(reading, cell) and CELLS[cell].affine is not None and few_bits
+    few_bits = structure == 0 or (structure == 1 and reading.group == "pairs")
+    return is_sum_of_arcs(reading) and CELLS[cell].affine is not None and few_bits
 
 
-Read = Callable[[Tensor, Tensor], list[Tensor]]
+Read = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def _whole_group(read: Read, layout: Layout, graph: Graph, reading: Reading) -> Tensor:
     """``[N, H]`` the sum over the sequences of each segment's node."""
     edges, node = graph.rows.size(0), layout.node
     n = graph.degree.index_select(0, node)
-    order = reading.orders.order(n).unsqueeze(-1)
-    a, b, *pair = read(layout.slot, layout.owner)
-    parts = (_pairs if reading.group == "pairs" else _ring)(a, b, layout, edges)
-
-    def sum_up(x: Tensor) -> Tensor:
-        return fold(Steps(torch.ones_like(x), x), join_steps, layout.counts).added
-
-    nothing = torch.zeros_like(parts.inside[: len(node)])
-    center_a, center_b, *center_pair = (
-        read(edges + 1 + node, node) if reading.frame == "merged" else (nothing + 1, nothing, *(nothing for _ in pair))
-    )
-    start = center_b
-    if reading.group == "pairs":  # the fixed point of odd n is read before the cycle
-        odd = n % 2 == 1
-        fixed_a, fixed_b, *fixed_pair = read(torch.where(odd, graph.start.index_select(0, node), edges), node)
-        start = fixed_a * start + fixed_b
-        if pair:
-            start = start + center_pair[0] * fixed_pair[1]
-            earlier = torch.where(odd.unsqueeze(-1), fixed_pair[0], center_pair[0])
-            rank = node.new_zeros(graph.degree.size(0)).index_copy(0, node, torch.arange(len(node), device=n.device))
-            parts = _products(parts, a, *pair, earlier.index_select(0, rank.index_select(0, layout.owner)))
+    parts = (_pairs if reading.group == "pairs" else _ring)(*read(layout.slot, layout.owner), layout, edges)
     product, _, _, inside, around = fold(parts, join_arcs, layout.counts)
     total = inside + around
+    order = reading.orders.order(n).unsqueeze(-1)
     if reading.frame == "closed":  # each rotation ends with its first member: its arcs are longer by one
-        return total + product * sum_up(parts.inside)
-    ends = order * center_b
-    if pair:  # each member of the cycle is the last one once
-        last = torch.where(n.unsqueeze(-1) > 1, sum_up(pair[0].sum(0)), earlier)
-        ends = ends + last * center_pair[1]
-    return center_a * (total + order * product * start) + ends
+        inputs = fold(Steps(torch.ones_like(parts.inside), parts.inside), join_steps, layout.counts).added
+        return total + product * inputs
+    center_a, center_b = read(edges + 1 + node, node) if reading.frame == "merged" else (total * 0 + 1, total * 0)
+    start = center_b
+    if reading.group == "pairs":  # the fixed point of odd n is read before the cycle
+        fixed_a, fixed_b = read(torch.where(n % 2 == 1, graph.start.index_select(0, node), edges), node)
+        start = fixed_a * start + fixed_b
+    return center_a * (total + order * product * start) + order * center_b
 
 
 def _pairs(a: Tensor, b: Tensor, layout: Layout, edges: int) -> Arcs:
@@ -217,20 +194,6 @@ def _pairs(a: Tensor, b: Tensor, layout: Layout, edges: int) -> Arcs:
         torch.stack([b_1, b_0 * a_1, ends, end_1]),
         b_0 + b_0 * a_1 + b_1,
         a_0 * b_1,
-    )
-
-
-def _products(arcs: Arcs, a: Tensor, u: Tensor, v: Tensor, before: Tensor) -> Arcs:
-    """Adds inputs u ⊙ v to the stretches of 𝔊's cycle, of which u is read right before v. What has been read begins
-    with one of the two and ends with the other, so an arc of even length has u before it and v after it; an odd one v
-    before it and u after it, but for the longest: ``before`` is read before the cycle."""
-    (a_0, a_1), (u_0, u_1), (v_0, v_1) = a, u, v
-    return Arcs(
-        arcs.product,
-        torch.cat([arcs.heads, torch.stack([v_0, a_0 * v_1, a_0 * u_1, u_0])]),
-        torch.cat([arcs.tails, torch.stack([u_1, u_0 * a_1, v_1, v_0 * a_1])]),
-        arcs.inside + u_0 * v_1,
-        arcs.around + u_1 * v_0 + (v_0 * a_1 + a_0 * v_1) * before,
     )
 
 
@@ -252,7 +215,7 @@ def _stretches(graph: Graph | Plan, reading: Reading, edges: int) -> Layout:
     real = place < n // width
     places = (width * place + torch.arange(width, device=place.device).unsqueeze(-1)) * real
     slot = GROUPS["pairs"].slot(places, n % 2, n) if width == 2 else places
-    return Layout(torch.where(real, start + slot, edges), owner, node, place[:0], place[:0], counts)
+    return Layout(torch.where(real, start + slot, edges), owner, node, place[:0], counts)
 
 
 def _sequences(graph: Graph | Plan, reading: Reading, edges: int) -> Layout:
@@ -266,7 +229,7 @@ def _sequences(graph: Graph | Plan, reading: Reading, edges: int) -> Layout:
     slot = reading.slot(number, place, n)
     slot = torch.where(slot == ROOT, edges + 1 + owner, start + slot) if reading.reads_root else start + slot
     step = first_steps(graph.degree, reading).index_select(0, owner) + number * reading.length(n) + place
-    return Layout(torch.where(real, slot, edges), owner, node, place, step, counts)
+    return Layout(torch.where(real, slot, edges), owner, node, step, counts)
 
 
 Number = Callable[[Any], Any]
