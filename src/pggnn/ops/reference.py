@@ -1,5 +1,5 @@
-"""The operation by definition: node after node, step after step, on any device and dtype, differentiated by autograd. The
-judge of the others."""
+"""The operation by definition: node after node, step after step, on any device and dtype, differentiated by autograd.
+The judge of the others."""
 
 from itertools import permutations
 
