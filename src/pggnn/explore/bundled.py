@@ -29,7 +29,7 @@ GRAPHS: dict[str, tuple[str, str, str]] = {
     "caffeine": ("Caffeine, a molecule", "CN1C=NC2=C1C(=O)N(C)C(=O)N2C", "molecule"),
     "wheel": ("Wheel", "", "wheel"),
 }
-"""Name, how it is made and how it is laid out, of each graph. The first of two of a size is compared with the second."""
+"""Name, how it is made and how it is laid out, of each graph."""
 Edges = list[tuple[int, int]]
 Places = list[tuple[float, float]]
 

@@ -29,8 +29,8 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the subcommand."""
     sub = command(
         "explore", explore,
-        "Make one HTML page to play with: the arrangements, the linear sum, what a node of a graph reads; and, of a run, "
-        "its graphs, answers and errors. The file needs no server and no network.",
+        "Make one HTML page to play with: the arrangements, the linear sum, what a node of a graph reads; and, of a "
+        "run, its graphs, answers and errors. The file needs no server and no network.",
         "  pggnn explore --open\n  pggnn explore runs/mine --out mine.html",
     )  # fmt: skip
     sub.add_argument("run", type=Path, nargs="?", metavar="RUN", help="folder of a run, whose answers are shown too")

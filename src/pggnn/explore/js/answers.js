@@ -1,5 +1,5 @@
 // Panel 4: the answers of a run, and how much they move when neighbours are renumbered.
-import { byId, digits, draw, h, path, s } from "./dom.js";
+import { byId, count, digits, draw, h, path, s } from "./dom.js";
 import { Picture, scaled } from "./picture.js";
 import { adjacency, layOut } from "./rings.js";
 
@@ -75,10 +75,10 @@ function drawStrip(row) {
   const [low, high] = [Math.min(...every), Math.max(...every)];
   const at = (value) => (high > low ? (320 * (value - low)) / (high - low) : 160);
   draw(
-    byId("strip"), [-30, -26, 380, 64], `Answers under ${row.values.length} other numberings, from ${text(Math.min(...row.values))} to ${text(Math.max(...row.values))}`,
+    byId("strip"), [-30, -26, 380, 64], `The ${state.run.strip} under ${row.values.length} other numberings and the given one, from ${text(low)} to ${text(high)}`,
     s("path", { class: "grid", d: path([[0, 0], [320, 0]]) }),
     marks.map(([kind, values]) => values.filter(Number.isFinite).map((value) => s("circle", { class: `dot ${kind}`, r: kind === "other" ? 5 : 7, cx: at(value), cy: 0 }))),
-    s("text", { class: "tick", x: 0, y: 26 }, text(low)),
+    s("text", { class: "tick", x: at(low), y: 26 }, text(low)),
     high > low ? s("text", { class: "tick", x: 320, y: 26 }, text(high)) : null,
   );
 }
@@ -87,9 +87,10 @@ function said(row, graph) {
   const moved = row.moved === null
     ? "It was not renumbered."
     : row.moved === 0 ? `With ${state.run.numberings} other numberings of neighbours the answer stays the same.`
-      : `With ${state.run.numberings} other numberings of neighbours it moves by ${text(row.moved)} on average, ${text(row.largest)} at most.`;
-  const size = graph ? ` ${graph.n} nodes, ${graph.edges.length} edges.` : " It is not drawn.";
-  return `${row.graph}: truth ${text(row.truth)}, answer ${text(row.answer)}, error ${text(row.error)}.${size} ${moved}`;
+      : `With ${state.run.numberings} other numberings of neighbours the answer moves by ${text(row.moved)} on average, ${text(row.largest)} at most.`;
+  const size = graph ? ` Drawn: ${count(graph.n, "node")}, ${count(graph.edges.length, "edge")}.` : " It is not drawn.";
+  const pair = row.truth === null && row.answer === null ? "" : `truth ${text(row.truth)}, answer ${text(row.answer)}, `;
+  return `${row.graph}: ${pair}error ${text(row.error)}.${size} ${moved}`;
 }
 
 function showRow() {
@@ -102,11 +103,13 @@ function showRow() {
   if (!graph) return;
   graph.near ??= adjacency(graph.n, graph.edges);
   graph.laid ??= scaled(layOut(graph.n, graph.near));
-  const node = Math.min(row.centre ?? state.node, graph.n - 1);
   const colours = Object.fromEntries(graph.near[state.node]?.map((one) => [one, "near"]) ?? []);
-  picture.show({ ...graph, name: String(row.graph), places: graph.laid, labels: graph.labels ?? undefined }, { chosen: state.node, colours });
-  const nodes = row.nodes ? ` Truth ${text(row.nodes.truth[state.node])}, answer ${text(row.nodes.answer[state.node])}.` : "";
-  byId("node-said").textContent = `Node ${state.node + 1} of ${graph.n}: ${graph.near[state.node].length} neighbours.${nodes}${node !== state.node ? ` The answer is that of node ${node + 1}.` : ""}`;
+  picture.show({ ...graph, name: String(row.graph), places: graph.laid }, { chosen: state.node, colours });
+  const { node } = state;
+  const name = (at) => `node ${graph.names[at]}${graph.labels ? ` (${graph.labels[at]})` : ""}`;
+  const answer = row.nodes ? ` Truth ${text(row.nodes.truth[node])}, answer ${text(row.nodes.answer[node])}.` : "";
+  const centre = row.centre === null || row.centre === node ? "" : ` The answer above is that of ${name(row.centre)}.`;
+  byId("node-said").textContent = `Chosen: ${name(node)}, ${count(graph.near[node].length, "neighbour")}.${answer}${centre}`;
 }
 
 export function startAnswers(run) {
@@ -116,6 +119,8 @@ export function startAnswers(run) {
   byId("run-link").hidden = false;
   byId("run-title").textContent = run.name;
   byId("run-about").textContent = run.about;
+  byId("strip-what").textContent = `The ${run.strip}:`;
+  byId("strip-truth").hidden = run.strip !== "answer";
   picture = new Picture(byId("row-picture"), (node) => {
     state.node = node;
     showRow();
