@@ -107,6 +107,7 @@ def visit(browser):
         page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
         address = Path(file).resolve().as_uri()
         page.on("request", lambda asked: complaints.append(asked.url) if asked.url.split("#")[0] != address else None)
+        page.add_init_script(path=Path(__file__).parent / "checks.js")
         page.goto(address)
         return page
 

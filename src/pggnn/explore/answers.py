@@ -233,8 +233,8 @@ def _mean(wrong: Tensor, ends: list[int]) -> list[Any]:
 
 
 def _rounded(value: Tensor) -> float | None:
-    """A number with five digits, or None."""
-    return float(f"{float(value):.5g}") if bool(value.isfinite()) else None
+    """A number with six digits, or None."""
+    return float(f"{float(value):.6g}") if bool(value.isfinite()) else None
 
 
 def _by_error(row: Row) -> float:

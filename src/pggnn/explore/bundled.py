@@ -24,8 +24,6 @@ GRAPHS: dict[str, tuple[str, str, str]] = {
     "bicyclopentyl": ("Bicyclopentyl, a molecule", "C1CCCC1C1CCCC1", "molecule"),
     "petersen": ("Petersen graph", "IheA@GUAo", "two circles"),
     "prism": ("Pentagonal prism", "", "two circles"),
-    "cfi": ("CFI graph", "cfi:3", "spread"),
-    "twisted": ("CFI graph, twisted", "cfi-twisted:3", "spread"),
     "caffeine": ("Caffeine, a molecule", "CN1C=NC2=C1C(=O)N(C)C(=O)N2C", "molecule"),
     "wheel": ("Wheel", "", "wheel"),
 }
@@ -80,7 +78,8 @@ def _read_molecule(smiles: str) -> tuple[Edges, Places, list[str]]:
     molecule = Chem.MolFromSmiles(smiles)
     Compute2DCoords(molecule)
     points = molecule.GetConformer().GetPositions()
-    edges = sorted(tuple(sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))) for bond in molecule.GetBonds())
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    edges = sorted((min(bond), max(bond)) for bond in bonds)
     return edges, [(x, -y) for x, y, _ in points], [atom.GetSymbol() for atom in molecule.GetAtoms()]
 
 
@@ -124,15 +123,8 @@ def _around(n: int, edges: Edges) -> Places:
     return [(0.0, 0.0), *_circle(n - 1, edges)]
 
 
-def _spread(n: int, edges: Edges) -> Places:
-    import networkx as nx
-
-    found = nx.kamada_kawai_layout(nx.Graph(edges))
-    return [(float(found[i][0]), float(found[i][1])) for i in range(n)]
-
-
 LAYOUTS: dict[str, Callable[[int, Edges], Places]] = {
-    "circle": _circle, "side by side": _side_by_side, "two circles": _two_circles, "wheel": _around, "spread": _spread,
+    "circle": _circle, "side by side": _side_by_side, "two circles": _two_circles, "wheel": _around
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ function drawCircle(sequence, earlier) {
     byId("circle"), [-190, -190, 380, 380],
     `${n} neighbours on a circle; the line joins them in the order ${sequence.map((i) => i + 1).join(", ")}`,
     s("path", { class: "old", d: earlier.map(([i, j]) => path([places[i], places[j]])).join("") }),
-    ends.map(([i, kind]) => s("path", { class: "end", "data-kind": kind, d: path([[0, 0], places[i]]) })),
+    ends.map(([i, kind]) => s("path", { class: `to-v ${kind}`, d: path([[0, 0], places[i]]) })),
     s("path", { class: "now", d: path(sequence.map((i) => places[i]), form === "ring") }),
     form === "merged" ? s("g", { class: "node centre" }, s("circle", { r: 17 }), s("text", null, "v")) : null,
     places.map(([x, y], i) =>

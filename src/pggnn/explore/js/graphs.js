@@ -128,7 +128,7 @@ export function startGraphs(bundled) {
   byId("graph").append(...options(), h("option", { value: "own" }, "Your own graph"));
   byId("other").append(...options());
   picture = new Picture(byId("picture"), choose, place);
-  other = new Picture(byId("other-picture"), () => {});
+  other = new Picture(byId("other-picture"));
   byId("graph").addEventListener("change", () => {
     const key = byId("graph").value;
     state.graphs.own ??= { ...graph(), name: "Your own graph", labels: undefined };

@@ -16,10 +16,11 @@ export function scaled(places) {
 }
 
 export class Picture {
-  // choose(node) when one is chosen; place([x, y]) when something else is pressed.
+  // choose(node) when one is chosen; place([x, y]) when something else is pressed. Without them it is only looked at.
   constructor(svg, choose, place) {
     Object.assign(this, { svg, choose, places: [] });
-    svg.setAttribute("role", "group");
+    svg.setAttribute("role", choose ? "group" : "img");
+    if (!choose) return;
     svg.addEventListener("click", (event) => {
       const node = event.target.closest("[data-node]");
       if (node) this.choose(Number(node.dataset.node));
@@ -62,7 +63,7 @@ export class Picture {
       places.map(([x, y], node) =>
         s("g", {
           class: `node ${colours[node] ?? ""}${node === chosen ? " chosen" : ""}`, transform: `translate(${x.toFixed(2)} ${y.toFixed(2)})`,
-          role: "button", tabindex: node === chosen ? 0 : -1, "data-node": node, "aria-pressed": String(node === chosen), "aria-label": name(node),
+          ...(this.choose && { role: "button", tabindex: node === chosen ? 0 : -1, "data-node": node, "aria-pressed": String(node === chosen), "aria-label": name(node) }),
         }, s("circle", { r: 20, class: "touch" }), s("circle", { r: size }),
         s("text", { "font-size": size < 10 ? 9 : 12 }, graph.labels ? graph.labels[node].slice(0, 3) : number(node)))),
     );
