@@ -42,4 +42,4 @@ def test_every_cell_of_a_wide_table_can_be_reached(visit, pages, width):
         return [e.scrollWidth > e.clientWidth, Math.max(...cells), innerWidth];
     })""")
     assert all(right <= window + 1 for _, right, window in wide)
-    assert any(scrolls for scrolls, _, _ in wide) == (width == 390)
+    assert width > 390 or any(scrolls for scrolls, _, _ in wide)

@@ -60,7 +60,7 @@ function describe({ ring }, { read, come }, gates) {
 
 function tabulate(found, gates, last) {
   const { n } = state;
-  const cells = (values) => values.map((value) => h("td", { class: "n" }, digits(value, 4)));
+  const cells = (values) => values.map((value) => h("td", { class: "n" }, value.toFixed(value < 10 ? 3 : 2)));
   const rows = found.ring.map((i, place) => {
     const both = gates.b[i] * (found.after[place] + found.before[place]);
     return h("tr", { class: place === last ? "chosen" : null },
