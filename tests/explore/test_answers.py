@@ -137,7 +137,7 @@ def test_nodes_of_one_graph(trained_on, tmp_path):
         assert named == {tuple(edge) for edge in edges if {*edge} <= {number, *near}}
 
 
-def test_the_command(run_folder, tmp_path, capsys):
+def test_the_command(run_folder, tmp_path, capsys, monkeypatch):
     out = tmp_path / "new" / "page.html"
     assert main(["explore", str(run_folder), "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"Page: {out}\n" and [file.name for file in out.parent.iterdir()] == ["page.html"]
@@ -146,3 +146,8 @@ def test_the_command(run_folder, tmp_path, capsys):
     error = capsys.readouterr().err
     assert error == f"pggnn: error: {tmp_path / 'none'} is not the folder of a run: there is no config.yaml in it\n"
     assert not (tmp_path / "page.html").exists()
+    addresses = []
+    monkeypatch.setattr("webbrowser.open", lambda address: addresses.append(address) or False)
+    assert main(["explore", "--open", "--out", str(out)]) == 0
+    assert addresses == [out.resolve().as_uri()]
+    assert capsys.readouterr().out == f"Page: {out}\nThere is no browser to open it here.\n"

@@ -68,6 +68,8 @@ function tabulate(found, gates, last) {
   });
   const single = (name, i) => h("tr", null, h("th", { scope: "row" }, name), cells([gates.a[i], gates.b[i]]), h("td"), h("td"), h("td"));
   byId("terms").replaceChildren(...rows, ...(n % 2 ? [single("1, first", 0)] : []), single("v", n));
+  const [box, row] = [byId("terms").closest(".tall"), byId("terms").querySelector(".chosen")];
+  if (row) box.scrollTop = row.offsetTop - box.clientHeight / 2;
 }
 
 function show() {

@@ -55,6 +55,7 @@ export class Picture {
     const size = n > 24 ? 9 : n > 14 ? 12 : 14;
     const line = (u, v, kind) => s("path", { class: kind, d: path([places[u], places[v]]) });
     const number = (node) => graph.names?.[node] ?? node + 1;
+    const written = (node) => (graph.labels ? graph.labels[node].slice(0, 3) + (graph.names ? "" : number(node)) : number(node));
     const name = (node) => `Node ${number(node)}${graph.labels ? `, ${graph.labels[node]}` : ""}`;
     draw(
       this.svg, [-HALF, -HALF, 2 * HALF, 2 * HALF], `${graph.name}: ${n} nodes, ${edges.length} edges`,
@@ -65,7 +66,7 @@ export class Picture {
           class: `node ${colours[node] ?? ""}${node === chosen ? " chosen" : ""}`, transform: `translate(${x.toFixed(2)} ${y.toFixed(2)})`,
           ...(this.choose && { role: "button", tabindex: node === chosen ? 0 : -1, "data-node": node, "aria-pressed": String(node === chosen), "aria-label": name(node) }),
         }, s("circle", { r: 20, class: "touch" }), s("circle", { r: size }),
-        s("text", { "font-size": size < 10 ? 9 : 12 }, graph.labels ? graph.labels[node].slice(0, 3) : number(node)))),
+        s("text", { "font-size": size < 10 ? 9 : 12 }, written(node)))),
     );
     if (focused) this.svg.querySelector('[tabindex="0"]')?.focus();
   }
