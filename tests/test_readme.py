@@ -87,7 +87,7 @@ def test_the_layer_alone_needs_no_extras():
 
 PAGES = [
     "README.md", "results/README.md", "benchmarks/README.md", "docs/layer.md", "docs/data.md", "docs/training.md",
-    "docs/results.md", "docs/structure.md", "docs/architecture.md", "docs/beyond.md",
+    "docs/results.md", "docs/structure.md", "docs/architecture.md", "docs/beyond.md", "docs/explore.md",
 ]  # fmt: skip
 
 

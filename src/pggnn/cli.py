@@ -118,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--figure", type=Path, metavar="FILE", help="also draw them, to .svg, .png or .pdf")
 
-    for module in ("train", "report"):
+    for module in ("train", "report", "explore"):
         import_module(f"pggnn.{module}.cli").add_commands(command)
     for module, (summary, examples) in FOLDERS.items():
         import_module(f"pggnn.{module}.cli").add_commands(command(module, None, summary, examples))
