@@ -1,0 +1,84 @@
+"""Sphinx: the Markdown pages of the repository as a site. Its sources begin at the root, so that the links between
+files, which a code host follows too, are those between pages. ``make docs`` builds it."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math import latex2mathml
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+import pggnn  # noqa: E402
+
+project, author, version, copyright = "pggnn", "The pggnn authors", pggnn.__version__, "the pggnn authors"
+root_doc = "README"
+include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md", "benchmarks/README.md", "results/*.md"]
+exclude_patterns = ["docs/site/**"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.intersphinx"]
+nitpicky = True
+suppress_warnings = ["myst.header"]  # a page may begin with what an included file has at its second level
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block"]
+myst_heading_anchors = 4
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(ROOT / "build/notebooks")
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+nb_ipywidgets_js: dict[str, Any] = {}
+
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+napoleon_custom_sections = [("Shapes", "params_style")]
+
+HOMES = {
+    "python": "https://docs.python.org/3/",
+    "torch": "https://docs.pytorch.org/docs/stable/",
+    "pyg": "https://pytorch-geometric.readthedocs.io/en/latest/",
+}
+intersphinx_mapping = {name: (home, str(HERE / f"inventories/{name}.txt")) for name, home in HOMES.items()}
+
+html_theme = "furo"
+html_title = "pggnn"
+html_static_path = [str(HERE / "static")]
+html_css_files = ["style.css"]
+html_copy_source = html_show_sourcelink = False
+html_show_sphinx = False
+html_math_renderer = "mathml"
+pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
+
+
+def mathml(visitor: Any, node: nodes.Element) -> None:
+    """Formulas as MathML, which browsers show without a script or a server."""
+    block = isinstance(node, nodes.math_block)
+    visitor.body.append(str(latex2mathml.tex2mathml(node.astext(), as_block=block)))
+    raise nodes.SkipNode
+
+
+def with_contents(app: Sphinx, docname: str, source: list[str]) -> None:
+    """The README is the first page; what a code host does not need, the tree of pages, is added here."""
+    if docname == root_doc:
+        source[0] += (HERE / "contents.md").read_text()
+
+
+def redirect(app: Sphinx, error: Exception | None) -> None:
+    """A folder is opened by its ``index.html``."""
+    if error is None and app.builder.format == "html":
+        (Path(app.outdir) / "index.html").write_text(
+            '<!doctype html><html lang="en"><meta charset="utf-8"><title>pggnn</title>'
+            f'<meta http-equiv="refresh" content="0; url={root_doc}.html"><a href="{root_doc}.html">pggnn</a></html>\n'
+        )
+
+
+def setup(app: Sphinx) -> None:
+    app.add_html_math_renderer("mathml", inline_renderers=(mathml, None), block_renderers=(mathml, None))
+    app.connect("source-read", with_contents)
+    app.connect("build-finished", redirect)
