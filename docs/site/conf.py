@@ -1,13 +1,18 @@
 """Sphinx: the Markdown pages of the repository as a site. Its sources begin at the root, so that the links between
 files, which a code host follows too, are those between pages. ``make docs`` builds it."""
 
+import re
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
+from pygments.lexers.special import TextLexer
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.util.nodes import make_refnode
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -17,7 +22,7 @@ import pggnn  # noqa: E402
 
 project, author, version, copyright = "pggnn", "The pggnn authors", pggnn.__version__, "the pggnn authors"
 root_doc = "README"
-include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md", "benchmarks/README.md", "results/*.md"]
+include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md", "benchmarks/*.md", "results/*.md"]
 exclude_patterns = ["docs/site/**"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.intersphinx"]
 nitpicky = True
@@ -33,7 +38,7 @@ nb_execution_timeout = 300
 nb_merge_streams = True
 nb_ipywidgets_js: dict[str, Any] = {}
 
-autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
@@ -63,6 +68,48 @@ def mathml(visitor: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+def public_name(name: str) -> str:
+    """The shortest name of an object: ``torch_geometric.data.data.Data`` is ``torch_geometric.data.Data``."""
+    owner, _, last = name.rpartition(".")
+    if isinstance(resolve_name(owner), type):
+        return f"{public_name(owner)}.{last}"
+    found, parts = getattr(resolve_name(owner), last), owner.split(".")
+    shorter = (".".join(parts[: depth + 1]) for depth in range(len(parts)))
+    return next((f"{one}.{last}" for one in shorter if getattr(resolve_name(one), last, None) is found), name)
+
+
+def exists(name: str) -> bool:
+    """Whether there is an object of this name, or a field of a class, which may have no value."""
+    owner, _, last = name.rpartition(".")
+    try:
+        found = resolve_name(owner)
+    except (ImportError, AttributeError, ValueError):
+        return False
+    return hasattr(found, last) or last in getattr(found, "__annotations__", {}) or last in vars(found)
+
+
+def resolve(app: Sphinx, env: Any, node: pending_xref, text: nodes.Element) -> nodes.Element | None:
+    """Names in docstrings and annotations. One that exists in the package but is not in the reference has no link; one
+    that does not exist is left to be warned about."""
+    if node["refdomain"] != "py":
+        return None
+    around = ".".join(part for part in (node.get("py:module"), node.get("py:class")) if part)
+    home = getattr(resolve_name(around), "__module__", around) if around else ""
+    names = [node["reftarget"], *(f"{place}.{node['reftarget']}" for place in (around, home) if place)]
+    found = next((name for name in names if exists(name)), None)
+    if found is None:
+        return None
+    node["reftarget"] = public_name(found)
+    if (entry := env.get_domain("py").objects.get(node["reftarget"])) is not None:
+        return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, [text])
+    return text if found.startswith("pggnn.") else None
+
+
+def plain_bars(app: Sphinx, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """|𝔊| is the size of a group, not a substitution."""
+    lines[:] = [re.sub(r"\|(𝔊)\|", r"\\|\1\\|", line) for line in lines]
+
+
 def with_contents(app: Sphinx, docname: str, source: list[str]) -> None:
     """The README is the first page; what a code host does not need, the tree of pages, is added here."""
     if docname == root_doc:
@@ -79,6 +126,9 @@ def redirect(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    app.add_lexer("csv", TextLexer)
+    app.connect("missing-reference", resolve, priority=400)
+    app.connect("autodoc-process-docstring", plain_bars)
     app.add_html_math_renderer("mathml", inline_renderers=(mathml, None), block_renderers=(mathml, None))
     app.connect("source-read", with_contents)
     app.connect("build-finished", redirect)

@@ -21,7 +21,7 @@ class Batches:
     batches are gathered on the device where the graphs lie, without waiting for it.
 
     It is a map-style data set too: ``torch.utils.data.DataLoader(batches, batch_size=None, num_workers=2)`` assembles
-    the batches of the current :attr:`epoch` ahead, in worker processes.
+    the batches of the current ``epoch`` ahead, in worker processes.
 
     Args:
         dataset: Any in-memory data set of PyG with ``edge_index``, not one with a ``transform``; or a

@@ -105,8 +105,8 @@ class Trained:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The figures of the run on its test graphs: the metric's name, mean, deviation and each value; ``baseline`` is
-        that of one answer for all graphs."""
+        """The figures of the run on its test graphs. They are the metric's name, mean, deviation and each value;
+        ``baseline`` is that of one answer for all graphs."""
         run = Run.read(self.folder)
         return asdict(run.figures) | {"baseline": run.baseline()} if run.figures else {}
 
