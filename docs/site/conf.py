@@ -1,6 +1,7 @@
 """Sphinx: the Markdown pages of the repository as a site. Its sources begin at the root, so that the links between
 files, which a code host follows too, are those between pages. ``make docs`` builds it."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from sphinx.util.nodes import make_refnode
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "src"))
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # notebooks run `pggnn`
+os.environ["COLUMNS"] = "100"
 
 import pggnn  # noqa: E402
 
