@@ -37,7 +37,7 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build/notebooks")
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 600
 nb_merge_streams = True
 nb_ipywidgets_js: dict[str, Any] = {}
 
