@@ -1,5 +1,5 @@
-"""Checks a built site: each link, picture, script and style of a page leads to a file of the site, and each ``#place`` to
-something on its page.
+"""Checks a built site: each link, picture, script and style of a page leads to a file of the site, and each ``#place``
+to something on its page.
 
     python docs/site/check_links.py build/site
 """

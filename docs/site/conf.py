@@ -4,6 +4,7 @@ files, which a code host follows too, are those between pages. ``make docs`` bui
 import os
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -29,6 +30,10 @@ include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md"
 exclude_patterns = ["docs/site/**"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.intersphinx"]
 nitpicky = True
+EXPLORER = find_spec("pggnn.explore") is not None
+"""Whether there is ``pggnn explore``, whose page is then made and shown."""
+if not EXPLORER:
+    exclude_patterns += ["docs/explorer.md"]
 suppress_warnings = ["myst.header"]  # a page may begin with what an included file has at its second level
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block"]
@@ -113,19 +118,32 @@ def plain_bars(app: Sphinx, what: str, name: str, found: Any, options: Any, line
     lines[:] = [re.sub(r"\|(𝔊)\|", r"\\|\1\\|", line) for line in lines]
 
 
+CONTENTS = {
+    root_doc: (HERE / "contents.md").read_text(),
+    "results/README": "\n```{toctree}\n:glob:\n:hidden:\n\ntable*\nablation\ngcn\ngraphsage\nrp\nsearch\n```\n",
+}
+"""The tree of pages, which a code host does not need: added to these pages when they are read."""
+if EXPLORER:
+    CONTENTS[root_doc] = CONTENTS[root_doc].replace("docs/idea\n", "docs/idea\ndocs/explorer\n")
+
+
 def with_contents(app: Sphinx, docname: str, source: list[str]) -> None:
-    """The README is the first page; what a code host does not need, the tree of pages, is added here."""
-    if docname == root_doc:
-        source[0] += (HERE / "contents.md").read_text()
+    source[0] += CONTENTS.get(docname, "")
 
 
-def redirect(app: Sphinx, error: Exception | None) -> None:
-    """A folder is opened by its ``index.html``."""
-    if error is None and app.builder.format == "html":
-        (Path(app.outdir) / "index.html").write_text(
-            '<!doctype html><html lang="en"><meta charset="utf-8"><title>pggnn</title>'
-            f'<meta http-equiv="refresh" content="0; url={root_doc}.html"><a href="{root_doc}.html">pggnn</a></html>\n'
-        )
+def add_files(app: Sphinx, error: Exception | None) -> None:
+    """What Sphinx does not make: ``index.html``, which a folder is opened by, and the page of ``pggnn explore``."""
+    if error is not None or app.builder.format != "html":
+        return
+    (Path(app.outdir) / "index.html").write_text(
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>pggnn</title>'
+        f'<meta http-equiv="refresh" content="0; url={root_doc}.html"><a href="{root_doc}.html">pggnn</a></html>\n'
+    )
+    if EXPLORER:
+        from pggnn.cli import main
+
+        if main(["explore", "--out", str(Path(app.outdir) / "explore.html")]) != 0:
+            raise RuntimeError("pggnn explore has failed")
 
 
 def setup(app: Sphinx) -> None:
@@ -134,4 +152,4 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", plain_bars)
     app.add_html_math_renderer("mathml", inline_renderers=(mathml, None), block_renderers=(mathml, None))
     app.connect("source-read", with_contents)
-    app.connect("build-finished", redirect)
+    app.connect("build-finished", add_files)
