@@ -92,9 +92,11 @@ def main() -> int:
                 found += len(problems)
                 for problem in problems:
                     print(f"{page.relative_to(site)} ({width}, {scheme}): {problem}")
-            problems = search(tab, site)
+            said.clear()
+            problems = search(tab, site) + [f"console: {text}" for text in said]
             found += len(problems)
-            print(*(f"search.html ({width}, {scheme}): {one}" for one in problems + said), sep="\n", end="")
+            for problem in problems:
+                print(f"search.html ({width}, {scheme}): {problem}")
         browser.close()
     print(f"{len(pages)} pages, {len(WIDTHS)} widths, {len(SCHEMES)} colour schemes: {found} problems")
     return bool(found)

@@ -21,6 +21,10 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # notebooks run `pggnn`
 os.environ["COLUMNS"] = "100"
+os.environ["IPYTHONDIR"] = str(ROOT / "build/ipython")
+START = ROOT / "build/ipython/profile_default/startup/plain.py"
+START.parent.mkdir(parents=True, exist_ok=True)
+START.write_text("import os\nfor name in ('FORCE_COLOR', 'CLICOLOR', 'CLICOLOR_FORCE'):\n    os.environ.pop(name, None)\n")
 
 import pggnn  # noqa: E402
 
@@ -63,6 +67,9 @@ html_theme = "furo"
 html_title = "pggnn"
 html_static_path = [str(HERE / "static")]
 html_css_files = ["style.css"]
+html_js_files: list[Any] = [
+    (None, {"body": "if (location.protocol === 'file:') DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;"})
+]  # a page from a folder may not read others: the search then lists titles, without the text around what it found
 html_copy_source = html_show_sourcelink = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
