@@ -22,9 +22,9 @@ sys.path.insert(0, str(ROOT / "src"))
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # notebooks run `pggnn`
 os.environ["COLUMNS"] = "100"
 os.environ["IPYTHONDIR"] = str(ROOT / "build/ipython")
-START = ROOT / "build/ipython/profile_default/startup/plain.py"
-START.parent.mkdir(parents=True, exist_ok=True)
-START.write_text("import os\nfor name in ('FORCE_COLOR', 'CLICOLOR', 'CLICOLOR_FORCE'):\n    os.environ.pop(name, None)\n")
+STARTUP = ROOT / "build/ipython/profile_default/startup/startup.py"
+STARTUP.parent.mkdir(parents=True, exist_ok=True)
+STARTUP.write_text((HERE / "startup.py").read_text())
 
 import pggnn  # noqa: E402
 
