@@ -38,7 +38,8 @@ def draw_pairs(n: int) -> str:
     centre, cell = 140, min(30, 210 // (n - 1))
     left, first = 270, 342 + 26 * (n + n % 2)
     width, seconds = first + cell * (n - 1) + 20, STEP * n * (n - 1) / 2 + REST
-    body, moves = [], []
+    body: list[str] = []
+    moves: list[str] = []
     step, top = 0, centre - cell * (n - 1) // 2
 
     def at(place: tuple[float, float]) -> tuple[float, float]:
@@ -72,8 +73,8 @@ def draw_pairs(n: int) -> str:
             for place in (0, 1) if t == 0 else (t + 1,):
                 body.append(f'<text x="{left + 44 + 26 * place}" y="{y:.0f}" class="{move}">{read[place] + 1}</text>')
             step += 1
-    for i, place in enumerate(places):
-        x, y = at(place)
+    for i, spot in enumerate(places):
+        x, y = at(spot)
         body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="14" class="r"/><text x="{x:.1f}" y="{y:.1f}">{i + 1}</text>')
     body += [
         f'<text x="{first + cell * (i + 0.4):.0f}" y="{top + cell * (n - 1) + 9}" class="s">{i + 1}</text>'
