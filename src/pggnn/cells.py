@@ -43,6 +43,11 @@ class Cell:
 
     ``step(x, h, state)`` takes the gates' input part ``W_ih x + b_ih`` and hidden part ``W_hh h + b_hh``, each of
     ``gates`` blocks, and returns the next state, hidden vector first.
+
+    Example:
+        >>> from pggnn.cells import CELLS
+        >>> CELLS["gru"].gates, CELLS["lstm"].states, CELLS["linear"].affine is not None
+        (3, 2, True)
     """
 
     gates: int

@@ -35,6 +35,12 @@ def random_graph(degrees: Sequence[int] = DEGREES, seed: int = 0) -> Tensor:
     """An ``edge_index`` in which node v has ``degrees[v]`` incoming edges from random nodes, in random order.
 
     Self-loops and duplicate edges occur.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.testing import random_graph
+        >>> torch.bincount(random_graph((2, 0, 3))[1])  # incoming edges of each node
+        tensor([2, 0, 3])
     """
     generator = torch.Generator().manual_seed(seed)
     target = torch.repeat_interleave(torch.arange(len(degrees)), torch.tensor(degrees, dtype=torch.long))
