@@ -21,6 +21,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # notebooks run `pggnn`
 os.environ["COLUMNS"] = "100"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # notebooks are small
 os.environ["IPYTHONDIR"] = str(ROOT / "build/ipython")
 STARTUP = ROOT / "build/ipython/profile_default/startup/startup.py"
 STARTUP.parent.mkdir(parents=True, exist_ok=True)
