@@ -88,6 +88,9 @@ def test_the_layer_alone_needs_no_extras():
 PAGES = [
     "README.md", "results/README.md", "benchmarks/README.md", "docs/layer.md", "docs/data.md", "docs/training.md",
     "docs/results.md", "docs/structure.md", "docs/architecture.md", "docs/beyond.md", "docs/explore.md",
+    "CONTRIBUTING.md", "CHANGELOG.md",
+    *(page.relative_to(ROOT).as_posix() for folder in ("", "tutorials/", "api/") for page in
+      sorted(ROOT.glob(f"docs/{folder}*.md")) if page.name in ("start.md", "idea.md") or folder),
 ]  # fmt: skip
 
 

@@ -102,6 +102,9 @@ def read_lists(kind: str, data: Data, flow: str = "source_to_target") -> ListPla
     """What is read of the lists of this kind in a graph or batch. Checks them.
 
     Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn.lists import read_lists
         >>> data = Data(x=torch.randn(4, 8), edge_index=torch.tensor([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]))
         >>> data.ring_index, data.ring_size = torch.tensor([0, 1, 2]), torch.tensor([3])
         >>> read_lists("rings", data).plan

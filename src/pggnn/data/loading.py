@@ -42,6 +42,20 @@ def load(
         cycles: The same for cycles, of at most 6 nodes.
         options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (one's own),
             ``target=`` (molecules), …
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> file = Path(mkdtemp()) / "graphs.jsonl"
+        >>> lines = ['{"node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "y": "wet"}']
+        >>> lines += ['{"node_labels": ["H", "H"], "edges": [[0, 1]], "y": "gas"}']
+        >>> _ = file.write_text("\\n".join(lines))
+        >>> from pggnn.data.loading import load
+        >>> graphs = load(file)
+        >>> graphs[0]
+        Data(edge_index=[2, 4], x=[3, 2], y=[1])
+        >>> graphs.schema.classes, graphs.schema.node_labels
+        (('gas', 'wet'), ('H', 'O'))
     """
     dataset: GraphDataset
     added = resolve_name("pggnn.data.features.added:AddedFeatures")(walks, cliques, cycles)

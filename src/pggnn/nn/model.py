@@ -239,6 +239,16 @@ class PGGNN(Network):
           edge indices :math:`(2, |\mathcal{E}|)` or a :class:`~pggnn.plan.Plan`,
           batch vector :math:`(|\mathcal{V}|)` *(optional)*, edge features :math:`(|\mathcal{E}|, D)` *(optional)*
         - **output:** scores :math:`(|\mathcal{G}|, C)`, or :math:`(|\mathcal{V}|, C)` with ``level="node"``
+
+    Example:
+        >>> import torch
+        >>> from pggnn import PGGNN
+        >>> edges = torch.tensor([[0, 1, 1, 2, 2, 0, 2, 3], [1, 0, 2, 1, 0, 2, 3, 2]])  # a triangle, and node 3
+        >>> model = PGGNN(8, 16, 3, num_layers=2)
+        >>> model(torch.randn(4, 8), edges).shape
+        torch.Size([1, 3])
+        >>> PGGNN(8, 16, 3, num_layers=2, level="node")(torch.randn(4, 8), edges).shape
+        torch.Size([4, 3])
     """
 
     reads_order = True

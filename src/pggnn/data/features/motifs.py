@@ -22,6 +22,13 @@ def triangles(edge_index: Tensor, ptr: Tensor | int, directed: bool = False) -> 
             edge may be given in one direction or both.
         ptr: ``[G + 1]``, the first node of each graph, as in PyG's batches; or the number of nodes of one graph.
         directed: Count directed 3-cycles, τ = A² ⊙ Aᵀ · 1, instead.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.data.features.motifs import triangles
+        >>> edges = torch.tensor([[0, 1, 1, 2, 2, 0, 2, 3], [1, 0, 2, 1, 0, 2, 3, 2]])  # a triangle, and node 3
+        >>> triangles(edges, 4)
+        tensor([1, 1, 1, 0])
     """
     local, nodes = _local_ids(ptr)
     u, v = _simple_edges(edge_index, nodes, directed)
@@ -36,7 +43,14 @@ def triangles(edge_index: Tensor, ptr: Tensor | int, directed: bool = False) -> 
 
 
 def four_cliques(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
-    """The number of 4-cliques at each node of undirected graphs; arguments as of :func:`triangles`."""
+    """The number of 4-cliques at each node of undirected graphs; arguments as of :func:`triangles`.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.data.features.motifs import four_cliques
+        >>> four_cliques(torch.combinations(torch.arange(5)).t(), 5)  # all edges among five nodes
+        tensor([4, 4, 4, 4, 4])
+    """
     local, nodes = _local_ids(ptr)
     u, v = _simple_edges(edge_index, nodes, directed=False)
     corners = np.concatenate([np.empty((3, 0), np.int64), *_list_triangles(u, v, nodes)], axis=1)

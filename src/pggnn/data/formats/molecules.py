@@ -63,6 +63,15 @@ def load_molecules(
     Args:
         path, schema, target, smiles, skip_invalid, scaffolds: See :func:`read_molecules`.
         split, transform, pre_transform: See :class:`GraphDataset`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> from pggnn.data.formats.molecules import load_molecules
+        >>> file = Path(mkdtemp()) / "molecules.csv"
+        >>> _ = file.write_text("smiles,solubility\\nc1ccoc1,-0.82\\nCI,-1.00\\n")
+        >>> load_molecules(file, target="solubility")[0].y
+        tensor([-0.8200])
     """
     graphs, table, left_out = read_molecules(path, schema, target, smiles, skip_invalid, scaffolds)
     dataset = GraphDataset(graphs, split=split, transform=transform, pre_transform=pre_transform)

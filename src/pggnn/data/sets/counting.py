@@ -134,7 +134,13 @@ def count_cycles(graphs: Graphs, size: int, chordal: bool = False) -> Tensor:
 
 
 def erdos_renyi(graphs: int, nodes: int = 10, probability: float = 0.3, seed: int = 0) -> list[Data]:
-    """Erdős–Rényi graphs, each node labelled with its triangles; the defaults are the paper's."""
+    """Erdős–Rényi graphs, each node labelled with its triangles; the defaults are the paper's.
+
+    Example:
+        >>> from pggnn.data.sets.counting import erdos_renyi
+        >>> erdos_renyi(2, nodes=6, probability=0.5)[0].y.flatten()
+        tensor([1., 1., 0., 1., 2., 1.])
+    """
     return list(GraphDataset(with_target(from_adjacency(*draw_er(graphs, nodes, probability, seed)), "triangles")))
 
 

@@ -18,7 +18,14 @@ MOST_TUPLES, MOST_STEPS = 2**23, 2**28
 
 
 def colour_refinement(a: Data, b: Data) -> Verdict:
-    """1-WL: a node sees the multiset of its neighbours' colours; with directed edges, both ways. Sparse."""
+    """1-WL: a node sees the multiset of its neighbours' colours; with directed edges, both ways. Sparse.
+
+    Example:
+        >>> from pggnn.data.sets.classic import rook, shrikhande
+        >>> from pggnn.lab.refinement.wl import colour_refinement
+        >>> print(colour_refinement(rook(4), shrikhande()))
+        1-WL: never, stable after 0, 1 colours
+    """
     if a.num_nodes != b.num_nodes:
         return Verdict("1-WL", 0, 0, 2)
     labels = node_labels(a, b)
@@ -37,7 +44,14 @@ def colour_refinement(a: Data, b: Data) -> Verdict:
 
 
 def k_wl(a: Data, b: Data, k: int) -> Verdict:
-    """The paper's k-WL: a tuple sees, for each place j, the multiset of the tuples that differ from it there only."""
+    """The paper's k-WL: a tuple sees, for each place j, the multiset of the tuples that differ from it there only.
+
+    Example:
+        >>> from pggnn.data.sets.classic import rook, shrikhande
+        >>> from pggnn.lab.refinement.wl import k_wl
+        >>> print(k_wl(rook(4), shrikhande(), 2))
+        2-WL: never, stable after 0, 3 colours
+    """
     if k == 1:
         return colour_refinement(a, b)
 
@@ -49,7 +63,14 @@ def k_wl(a: Data, b: Data, k: int) -> Verdict:
 
 
 def k_fwl(a: Data, b: Data, k: int) -> Verdict:
-    """k-FWL: a tuple sees the multiset, over all nodes u, of the k tuples with u at the 1st, …, k-th place together."""
+    """k-FWL: a tuple sees the multiset, over all nodes u, of the k tuples with u at the 1st, …, k-th place together.
+
+    Example:
+        >>> from pggnn.data.sets.classic import rook, shrikhande
+        >>> from pggnn.lab.refinement.wl import k_fwl
+        >>> k_fwl(rook(4), shrikhande(), 2).apart, k_fwl(rook(4), shrikhande(), 3).apart
+        (False, True)
+    """
     if k == 1:
         return colour_refinement(a, b)
 

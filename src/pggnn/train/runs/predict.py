@@ -57,7 +57,22 @@ def device() -> str:
 
 @dataclass(frozen=True)
 class Trained:
-    """The networks of a run: one for each seed and fold. Their outputs are averaged."""
+    """The networks of a run: one for each seed and fold. Their outputs are averaged.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import fit, load
+        >>> edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> graphs = [Data(x=torch.tensor([i % 2, 1, 1]), edge_index=edges, y=torch.tensor([i % 2])) for i in range(20)]
+        >>> out = Path(mkdtemp()) / "paths"
+        >>> _ = fit(graphs, epochs=1, out=out, model={"hidden": 4, "layers": 1, "cell": "linear"}, run={"jobs": 1})
+        >>> trained = load(out)
+        >>> trained.predict(graphs[:1])[0]["prediction"] in trained.schema.classes
+        True
+    """
 
     config: Config
     schema: Schema
@@ -90,8 +105,8 @@ class Trained:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The figures of the run on its test graphs: the metric's name, mean, deviation and each value; ``baseline`` is
-        that of one answer for all graphs."""
+        """The figures of the run on its test graphs. They are the metric's name, mean, deviation and each value;
+        ``baseline`` is that of one answer for all graphs."""
         run = Run.read(self.folder)
         return asdict(run.figures) | {"baseline": run.baseline()} if run.figures else {}
 

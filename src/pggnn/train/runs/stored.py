@@ -28,7 +28,23 @@ from pggnn.train.runs.protocol import RunSummary, Trial
 
 @dataclass(frozen=True)
 class Run:
-    """The contents of a run's folder, or of a packed run."""
+    """The contents of a run's folder, or of a packed run.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import fit, load
+        >>> edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> graphs = [Data(x=torch.tensor([i % 2, 1, 1]), edge_index=edges, y=torch.tensor([i % 2])) for i in range(20)]
+        >>> out = Path(mkdtemp()) / "paths"
+        >>> _ = fit(graphs, epochs=1, out=out, model={"hidden": 4, "layers": 1, "cell": "linear"}, run={"jobs": 1})
+        >>> from pggnn.train.runs.stored import Run
+        >>> run = Run.read(out)
+        >>> run.name, [len(records) for records in run.logs.values()]
+        ('paths', [1])
+    """
 
     folder: Path
     name: str
