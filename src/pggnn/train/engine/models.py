@@ -1,7 +1,7 @@
 """Networks from their config and the schema of the data."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, cast
 
@@ -105,7 +105,7 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
     if config.edge_features and not schema.edge_dim:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
     model = MODELS[config.name]
-    own: dict[str, Any] = {key.name: getattr(config, key.name) for key in fields(model.options)}
+    own = model.own(config)
     if config.name == "pggnn" and config.aggregation != "arrangements":
         for name in ARRANGED:
             if (given := own.pop(name)) != getattr(ModelConfig, name):
