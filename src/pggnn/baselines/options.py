@@ -79,6 +79,40 @@ class SAGEOptions:
 
 
 @dataclass(frozen=True)
+class DGCNNOptions:
+    """Of DGCNN."""
+
+    kept: int = whole(30, 10, 10**5)
+    """DGCNN: nodes of a graph that its convolutions see. Its paper takes so many that 60 % of the graphs have more."""
+
+
+@dataclass(frozen=True)
+class PNAOptions:
+    """Of PNA."""
+
+    towers: int = whole(1, 1)
+    """PNA: parts of the channels that have maps of their own; it must divide model.hidden."""
+
+
+@dataclass(frozen=True)
+class CLIPOptions:
+    """Of CLIP."""
+
+    colours: int = whole(16, 1)
+    """CLIP: how many colours there are for nodes that look alike; in larger groups several nodes share one."""
+    draws: int = whole(4, 1)
+    """CLIP: draws of the colours; the answer is the maximum over them."""
+
+
+@dataclass(frozen=True)
+class DeepLRPOptions:
+    """Of Deep-LRP."""
+
+    depth: int = whole(7, 1, 12)
+    """Deep-LRP: edges of the paths that it reads."""
+
+
+@dataclass(frozen=True)
 class WLOptions:
     """Of the WL kernel."""
 
@@ -128,6 +162,11 @@ MODELS = {
     "rp": Model("RP", "pggnn.baselines.rp.RP", RPOptions),
     "lrp": Model("LRP", "pggnn.baselines.lrp.LRP"),
     "both-ends": Model("both ends", "pggnn.baselines.both_ends.BothEnds"),
+    "dgcnn": Model("DGCNN", "pggnn.baselines.dgcnn.DGCNN", DGCNNOptions),
+    "gatedgcn": Model("GatedGCN", "pggnn.baselines.gated_gcn.GatedGCN"),
+    "pna": Model("PNA", "pggnn.baselines.pna.PNA", PNAOptions),
+    "clip": Model("CLIP", "pggnn.baselines.clip.CLIP", CLIPOptions),
+    "deep-lrp": Model("Deep-LRP", "pggnn.baselines.deep_lrp.DeepLRP", DeepLRPOptions),
     "wl": Model("WL", "pggnn.baselines.fitted.wl.WLKernel", WLOptions, fitted=True),
     "wegl": Model("WEGL", "pggnn.baselines.fitted.wegl.WEGL", WEGLOptions, fitted=True),
 }
