@@ -3,9 +3,9 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
+from pggnn.baselines.fitted.colours import see_neighbours
 from pggnn.baselines.fitted.wegl import WEGL
 from pggnn.baselines.fitted.wl import WLKernel
-from pggnn.colours import see_neighbours
 from pggnn.data.formats.export import save_jsonl
 from pggnn.data.sets.classic import cycle
 from pggnn.train.options import parse

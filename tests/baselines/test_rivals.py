@@ -1,4 +1,4 @@
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pytest
 import torch
@@ -179,7 +179,7 @@ def paths_of(edge_index, nodes, depth):
     found = []
     for size in range(1, depth + 2):
         for one in permutations(range(nodes), size):
-            along = all(b in after[a] for a, b in zip(one, one[1:], strict=False))
+            along = all(b in after[a] for a, b in pairwise(one))
             if along and (size == depth + 1 or not after[one[-1]] - {*one}):
                 found.append(one + (nodes,) * (depth + 1 - size))
     return sorted(found)

@@ -18,7 +18,21 @@ if TYPE_CHECKING:
     from pggnn.baselines.rp import RP
     from pggnn.baselines.sage import SAGE
 
-__all__ = ["CLIP", "DGCNN", "GCN", "GIN", "LRP", "MODELS", "PNA", "RGIN", "RP", "SAGE", "BothEnds", "DeepLRP", "GatedGCN"]
+__all__ = [
+    "CLIP",
+    "DGCNN",
+    "GCN",
+    "GIN",
+    "LRP",
+    "MODELS",
+    "PNA",
+    "RGIN",
+    "RP",
+    "SAGE",
+    "BothEnds",
+    "DeepLRP",
+    "GatedGCN",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,6 @@ import torch
 
 from pggnn.nn.model import Block, Level, Network, Norm, Numbering, Readout, Scores, block_widths
 
-
 USUAL: dict[str, Any] = {
     "level": "graph", "readout": "sum", "scores": "all", "norm": "batch", "block": "plain", "edge_dim": None,
 }  # fmt: skip

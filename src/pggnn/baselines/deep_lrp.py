@@ -3,7 +3,6 @@
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from pggnn.baselines.baseline import Baseline
 from pggnn.baselines.lrp import MOST_SEQUENCES, LRPLayer, Sequences

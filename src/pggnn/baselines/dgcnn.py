@@ -1,5 +1,6 @@
 """DGCNN, the deep graph convolutional network with sort pooling of Zhang et al., 2018."""
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -60,8 +61,7 @@ class DGCNN(Network):
             raise ValueError(f"DGCNN needs 2 layers or more and keeps {LEAST} nodes or more, got {num_layers}, {kept}")
         widths = [in_channels, *[hidden_channels] * (num_layers - 1), 1]
         convs = [
-            Messages(GCNConv(before, after, normalize=False), WEIGHTINGS["mean"])
-            for before, after in zip(widths, widths[1:], strict=False)
+            Messages(GCNConv(before, after, normalize=False), WEIGHTINGS["mean"]) for before, after in pairwise(widths)
         ]
         super().__init__(
             convs, [*widths[:-1], DENSE], out_channels, dropout=dropout, flow=flow, scores="last",

@@ -85,7 +85,7 @@ class Sequences:
     """All sequences of a graph, each node's after those of the one before, and those of nobody last."""
 
     node: Tensor
-    """``[4, S]`` (or another width) who stands at each place, the centre first; the number of nodes stands for nobody."""
+    """``[4, S]``, or of another width: who stands at each place, the centre first; the number of nodes is nobody's."""
     adjacent: Tensor
     """``[S, 12]`` whether there is an edge at each of :data:`PAIRS`: the second is a neighbour of the first."""
     count: Tensor

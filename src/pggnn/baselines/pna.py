@@ -50,7 +50,7 @@ class PNALayer(Messages):
     """Whether it has."""
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int | None, towers: int) -> None:
-        one = torch.tensor([0, 1])  # the mean before it is measured: all nodes have one neighbour
+        one = torch.tensor([0, 1], device="cpu")  # the mean before it is measured: all nodes have one neighbour
         super().__init__(
             PNAConv(
                 in_channels, out_channels, AGGREGATORS, SCALERS, one, edge_dim, towers,

@@ -7,7 +7,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from pggnn.baselines.fitted.classifier import FittedClassifier
-from pggnn.colours import combine, number, number_rows, see_neighbours
+from pggnn.baselines.fitted.colours import combine, number, number_rows, see_neighbours
 
 PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """The values of the machine's C that are tried."""

@@ -1,4 +1,4 @@
-"""Colours (:mod:`pggnn.colours`) that are refined until two graphs differ, or until nothing changes."""
+"""Colours (:mod:`pggnn.baselines.fitted.colours`) that are refined until two graphs differ, or until nothing changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 from torch_geometric.data import Data
 
-from pggnn.colours import combine, number, number_rows
+from pggnn.baselines.fitted.colours import combine, number, number_rows
 
 Step = Callable[[np.ndarray], np.ndarray]
 

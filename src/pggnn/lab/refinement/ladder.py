@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from pggnn.colours import combine, scramble
+from pggnn.baselines.fitted.colours import combine, scramble
 from pggnn.data.sets.classic import adjacency_matrix
 from pggnn.lab.refinement.colours import Step, Verdict, node_labels, refine
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from torch_geometric.data import Data
 
-from pggnn.colours import combine, scramble, see_neighbours
+from pggnn.baselines.fitted.colours import combine, scramble, see_neighbours
 from pggnn.data.sets.classic import adjacency_matrix
 from pggnn.lab.refinement.colours import Step, Verdict, node_labels, refine
 

@@ -44,7 +44,7 @@ def fit_trial(config: Config, trial: Trial, graphs: Graphs, callback: Callback) 
     y = graphs.graph["y"].view(-1).long()
     parts = {"train": split.train, "val": split.val, "test": split.test}
     parts = {name: part for name, part in parts.items() if part is not None}
-    answers = classifier.classify(y.numpy(), split.train.numpy(), [part.numpy() for part in parts.values()])
+    answers = classifier.classify(y.numpy(), split.train.numpy(), [np.asarray(part) for part in parts.values()])
     figures = {
         name: task.measure(one_hot(answer, graphs.schema.out_channels), y[part])[task.metric]
         for (name, part), answer in zip(parts.items(), answers, strict=True)
