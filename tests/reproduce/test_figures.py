@@ -3,7 +3,8 @@ import pytest
 
 from pggnn.cli import main
 from pggnn.data.sets.classic import rook, shrikhande
-from pggnn.reproduce import FIGURES, SUMMARIES, TRAINED, figure7, figure9
+from pggnn.reproduce import FIGURES, SUMMARIES, TRAINED
+from pggnn.reproduce.figures import figure7, figure9
 
 
 @pytest.mark.parametrize("name", [name for name in FIGURES if name != "figure9"])

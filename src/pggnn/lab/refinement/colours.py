@@ -1,4 +1,4 @@
-"""Colours (:mod:`pggnn.baselines.fitted.colours`) that are refined until two graphs differ, or until nothing changes."""
+"""Colours, those of :mod:`pggnn.baselines.fitted.colours`, refined until two graphs differ or nothing changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
