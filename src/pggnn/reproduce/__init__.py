@@ -9,6 +9,7 @@ TRAINED = {
     "graphsage": ("graphsage", "replacement", "'ER triangles'"),
     "rp": ("rp", "rows", "'ER triangles'"),
     "rings": ("pg-gnn", "star", "zinc"),
+    "groups": ("pg-gnn", "dihedral", "'ER triangles'"),
 }
 """Tables of results, and of each a model, what one of its rows says of it, and a column."""
 
@@ -25,6 +26,7 @@ SUMMARIES = {
     "graphsage": "Counting triangles with GraphSAGE, by how neighbours are drawn and what is scored",
     "rp": "Counting triangles with RP, with and without rows of the adjacency matrix",
     "rings": "ZINC by what a layer reads: neighbours, rings in both directions, controls",
+    "groups": "Counting triangles by the group of orders: one, the paper's, dihedral, all",
     "table5": "RAM that training takes",
     "table6": "GPU memory that training takes",
     "table7": "What the data sets are like",

@@ -53,8 +53,8 @@ NOTES = (
     f"Exponents are slopes of straight lines through the logarithms, from Δ = {FITTED} on. In the paper M, the number "
     "of edges, is NΔ.",
     "Steps in a row: RNN steps that wait for each other. The paper's time of the parallel mode counts these: it needs "
-    "a processor for each arrangement. Measured time is that of this machine, whose processors share the work, Θ(NΔ²c²) "
-    "in both modes.",
+    "a processor for each arrangement. Measured time is that of this machine, whose processors share the work, "
+    "Θ(NΔ²c²) in both modes.",
 )
 
 

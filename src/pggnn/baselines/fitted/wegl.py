@@ -10,7 +10,7 @@ from pggnn.baselines.fitted.classifier import FittedClassifier
 
 COMPONENTS = 20
 """Principal components that are left where nodes are embedded in fewer dimensions."""
-MOST_POINTS = 20_000
+MOST_POINTS = 4_000
 """Embedded nodes that the template is made of at most."""
 
 
@@ -37,7 +37,7 @@ class WEGL(FittedClassifier):
         trees: Of the forest.
     """
 
-    def __init__(self, seed: int = 0, diffusions: int = 6, trees: int = 200) -> None:
+    def __init__(self, seed: int = 0, diffusions: int = 4, trees: int = 100) -> None:
         super().__init__(seed)
         self.diffusions, self.trees = diffusions, trees
         self._mapped: dict[tuple[int, int], np.ndarray] = {}
