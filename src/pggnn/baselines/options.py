@@ -124,9 +124,9 @@ class WLOptions:
 class WEGLOptions:
     """Of WEGL."""
 
-    diffusions: int = whole(4, 2, 1000)
+    diffusions: int = whole(6, 2, 1000)
     """WEGL: the most diffusions of the features that are tried, of 2, 4, 6 …"""
-    trees: int = whole(100, 1)
+    trees: int = whole(200, 1)
     """WEGL: trees of its forest."""
 
 

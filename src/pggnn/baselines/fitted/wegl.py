@@ -37,7 +37,7 @@ class WEGL(FittedClassifier):
         trees: Of the forest.
     """
 
-    def __init__(self, seed: int = 0, diffusions: int = 4, trees: int = 100) -> None:
+    def __init__(self, seed: int = 0, diffusions: int = 6, trees: int = 200) -> None:
         super().__init__(seed)
         self.diffusions, self.trees = diffusions, trees
         self._mapped: dict[tuple[int, int], np.ndarray] = {}
