@@ -49,11 +49,12 @@ def appendix_d() -> Check:
             holds &= torch.allclose(found, torch.stack([of_b, of_g + formula[0]]).double())
         holds &= bool((first - second).abs().max() > 1e-3) == (k != 1)
         by_colour = [_sorted(reader(k)(one, _edges_by_colour(graph))) for one, graph in zip(x, graphs, strict=True)]
-        holds &= torch.allclose(*by_colour)
+        holds &= torch.allclose(by_colour[0], by_colour[1])
         every = [_sorted(reader(k, "all")(one, graph.edge_index)) for one, graph in zip(x, graphs, strict=True)]
-        holds &= torch.allclose(*every)
+        holds &= torch.allclose(every[0], every[1])
         pairs = torch.tensor([[1.0, 0], [0, 0]]).double(), torch.tensor([[0, 0], [k, 0]]).double()
-        holds &= torch.allclose(*(read_in_order(k, torch.zeros(2).double(), pair) for pair in pairs))
+        one, other = (read_in_order(k, torch.zeros(2).double(), pair) for pair in pairs)
+        holds &= torch.allclose(one, other)
     counted = [CountingConv(6)(graph)[0].tolist() for graph in graphs]
     holds &= counted == [[0] * 6, [1] * 6]
     return Check(

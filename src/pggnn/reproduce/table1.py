@@ -98,7 +98,8 @@ def measure(mode: str, degree: int, device: torch.device) -> Cost:
     edges: Plan | Tensor = plan if at_once is not None else torch.stack([plan.neighbor, plan.center])
     layer(x, edges)
     memory = peak_bytes(lambda: layer(x, edges), device)
-    times, begin = [], time.perf_counter()
+    times: list[float] = []
+    begin = time.perf_counter()
     while len(times) < REPEATS and (not times or time.perf_counter() - begin < SECONDS):
         start = time.perf_counter()
         layer(x, edges)
@@ -137,7 +138,7 @@ def peak_bytes(run: Callable[[], object], device: torch.device) -> float:
     finally:
         torch.use_deterministic_algorithms(was)
     taken = most = 0
-    for event in sorted(profile.profiler.kineto_results.events(), key=lambda event: event.start_ns()):  # type: ignore[union-attr]
+    for event in sorted(profile.profiler.kineto_results.events(), key=lambda event: event.start_ns()):
         if event.name() == "[memory]":
             taken += event.nbytes()
             most = max(most, taken)
