@@ -171,3 +171,5 @@ MODELS = {
     "wegl": Model("WEGL", "pggnn.baselines.fitted.wegl.WEGL", WEGLOptions, fitted=True),
 }
 """By the name in the config."""
+NETWORKS = {name: model for name, model in MODELS.items() if not model.fitted}
+"""Those that are trained by gradient."""

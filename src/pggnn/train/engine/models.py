@@ -79,8 +79,8 @@ def build(config: ModelConfig, schema: Schema, copies: int = 1) -> Network | Com
 
 
 def count_weights(config: ModelConfig, schema: Schema) -> int:
-    """How many weights the network, or the committee, has: none is made for it. With one and two of the layers, which
-    are alike from the second on, all numbers of them are known."""
+    """How many weights the network, or the committee, has: none is made for it. With two and three of the layers, which
+    are alike from the third on, all numbers of them are known."""
 
     def count(layers: int, rnn_layers: int) -> int:
         try:
@@ -90,7 +90,7 @@ def count_weights(config: ModelConfig, schema: Schema) -> int:
         return sum(weight.numel() for weight in small.parameters())
 
     rnn_layers = config.rnn_layers or 1
-    layers, inner = (min(number, 2) for number in (config.layers, rnn_layers))
+    layers, inner = min(config.layers, 3), min(rnn_layers, 2)
     one, more = config.layers - layers, rnn_layers - inner
     known = count(layers, inner)
     for_layer = known - count(layers - 1, inner) if one else 0
