@@ -26,8 +26,8 @@ ER = ["--data.name", "ER", "--data.options", "{seed: 0, graphs: 24}", "--run.dev
      {"structure": 3, "cell": "gru", "root": "linear"}],
 )  # fmt: skip
 def test_weights_are_counted_without_making_them(name, options):
-    if name == "dgcnn":  # it has a frame of its own, of two layers or more
-        options = {key: max(value, 2) for key, value in options.items() if key in ("layers", "committee")}
+    if name == "dgcnn":  # it has a frame of its own
+        options = {key: value for key, value in options.items() if key in ("layers", "committee")}
     config = replace(ModelConfig(name=name, hidden=7), **options)
     torch.manual_seed(0)
     found, drawn = count_weights(config, SCHEMA), torch.rand(1)

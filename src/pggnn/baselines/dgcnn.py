@@ -57,8 +57,8 @@ class DGCNN(Network):
         **options: Any,
     ) -> None:
         refuse_options("DGCNN", options)
-        if num_layers < 2 or kept < LEAST:
-            raise ValueError(f"DGCNN needs 2 layers or more and keeps {LEAST} nodes or more, got {num_layers}, {kept}")
+        if num_layers < 1 or kept < LEAST:
+            raise ValueError(f"DGCNN needs a layer or more and keeps {LEAST} nodes or more, got {num_layers}, {kept}")
         widths = [in_channels, *[hidden_channels] * (num_layers - 1), 1]
         convs = [
             Messages(GCNConv(before, after, normalize=False), WEIGHTINGS["mean"]) for before, after in pairwise(widths)
