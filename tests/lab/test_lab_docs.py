@@ -35,7 +35,7 @@ def test_the_code_runs(capsys):
 
 def test_slow_commands_are_shown_and_pictures_exist():
     assert set(SLOW) < set(SHOWN)
-    assert SHOWN["lab theorems"].count("pass  ") == 8
+    assert SHOWN["lab theorems"].count("pass  ") == 10
     shown = [line.replace("adjacency rows", "rows").split()[:4] for line in SHOWN["lab transfer"].splitlines()[1:-3]]
     assert shown[::6] == [
         [task, features.split()[-1], str(bits), str(numberings)]

@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from pggnn.baselines import MODELS
+from pggnn.baselines.options import NETWORKS
 from pggnn.cli import main
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.engine.log import read
@@ -92,7 +92,7 @@ def test_the_run_folder_suffices_to_repeat_it(small, fit, tmp_path, capsys, asse
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *((name, "nested") for name in MODELS),
+        *((name, "nested") for name in NETWORKS),
         *(("pggnn", "random"), ("sage", "random"), ("pggnn", "folds"), ("gin", "folds"), ("rgin", "folds")),
     ],
 )

@@ -6,14 +6,33 @@ from pggnn.baselines.options import MODELS
 
 if TYPE_CHECKING:
     from pggnn.baselines.both_ends import BothEnds
+    from pggnn.baselines.clip import CLIP
+    from pggnn.baselines.deep_lrp import DeepLRP
+    from pggnn.baselines.dgcnn import DGCNN
+    from pggnn.baselines.gated_gcn import GatedGCN
     from pggnn.baselines.gcn import GCN
     from pggnn.baselines.gin import GIN
     from pggnn.baselines.lrp import LRP
+    from pggnn.baselines.pna import PNA
     from pggnn.baselines.rgin import RGIN
     from pggnn.baselines.rp import RP
     from pggnn.baselines.sage import SAGE
 
-__all__ = ["GCN", "GIN", "LRP", "MODELS", "RGIN", "RP", "SAGE", "BothEnds"]
+__all__ = [
+    "CLIP",
+    "DGCNN",
+    "GCN",
+    "GIN",
+    "LRP",
+    "MODELS",
+    "PNA",
+    "RGIN",
+    "RP",
+    "SAGE",
+    "BothEnds",
+    "DeepLRP",
+    "GatedGCN",
+]
 
 
 def __getattr__(name: str) -> Any:

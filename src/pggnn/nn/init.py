@@ -62,7 +62,8 @@ def start_scores(network: Network, guess: Tensor, run: Callable[[Network], objec
     for scale in measured.scales:
         scale.register_forward_pre_hook(lambda _, args: found.append(args[0].double().square().mean(0).sqrt()))
     run(measured)
-    for scale, head, size in zip(network.scales, network.scores, found, strict=True):
+    first = found[: len(network.scales)]  # a network may score several times and combine that
+    for scale, head, size in zip(network.scales, network.scores, first, strict=True):
         cast(Tensor, scale.size).copy_(size.clamp(min=1))
         last = _linear(head)[-1]
         last.weight.zero_()

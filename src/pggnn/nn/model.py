@@ -63,6 +63,10 @@ class Network(torch.nn.Module):
 
     reads_order = False
     """Whether the scores depend on the order of each node's neighbours."""
+    skips = False
+    """Whether what a layer gives is added to what there was, where both are as wide."""
+    recordable = True
+    """Whether a GPU may record its steps on padded batches: it then asks the device nothing."""
 
     def __init__(
         self,
@@ -159,14 +163,8 @@ class Network(torch.nn.Module):
         lists: ListPlans | None = None,
     ) -> Tensor:  # fmt: skip
         """The scores in one numbering; arguments as in :meth:`forward`."""
-        states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
-        if self.encoder is not None:
-            states = [self.encoder(x)]
         with masked_rows(self, real):
-            for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-                read = conv(states[-1], plan, edge_attr, *([lists] if isinstance(conv, Reads) else []))
-                after = norm(read, *graphs).relu()
-                states.append(after if self.encoder is None else self.feeds[number](states[-1] + after, *graphs))
+            states = self.states(x, plan, batch, edge_attr, batch_size, lists)
         with without_autocast(x):  # scores are differences of large sums, which 16 bits have too few digits for
             dtype = next(self.scores[-1].parameters()).dtype
             states = [state.to(dtype) for state in states[-len(self.scores) :]]
@@ -182,6 +180,22 @@ class Network(torch.nn.Module):
             for other in others:
                 total = total + other
         return total
+
+    def states(
+        self, x: Tensor, plan: Plan, batch: OptTensor, edge_attr: OptTensor, batch_size: int | None,
+        lists: ListPlans | None = None,
+    ) -> list[Tensor]:  # fmt: skip
+        """What the nodes are before the first layer, and after each."""
+        states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
+        if self.encoder is not None:
+            states = [self.encoder(x)]
+        for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
+            read = conv(states[-1], plan, edge_attr, *([lists] if isinstance(conv, Reads) else []))
+            after = norm(read, *graphs).relu()
+            if self.skips and self.encoder is None and after.shape == states[-1].shape:
+                after = states[-1] + after
+            states.append(after if self.encoder is None else self.feeds[number](states[-1] + after, *graphs))
+        return states
 
 
 def check_numbering(numbering: str, numberings: int) -> None:

@@ -1,51 +1,15 @@
 """The paper's tables of results as sets of runs: which model with which options on which data."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
+from pggnn.paper import other_groups
+from pggnn.paper.rivals import IN_TABLE_3, IN_TABLE_4
+from pggnn.paper.rows import Row, Table
 from pggnn.train import packed
 from pggnn.train.config import Config
 from pggnn.train.options import CONFIGS, parse
 from pggnn.train.sweeps.keys import Arguments, RunKey, select_runs, slug
-
-
-@dataclass(frozen=True)
-class Row:
-    """A model as we run it."""
-
-    options: Arguments = ()
-    """What it has otherwise than the configs of the columns."""
-    published: str | None = "PG-GNN"
-    """The model of the paper's table that it is compared with; None where figures are not of one kind."""
-    columns: tuple[str, ...] | None = None
-    """The columns that it has; by default all."""
-    config: str = "{}"
-    """The config, given that of the column."""
-    quick: bool = True
-    """Whether it is part of the smaller experiment."""
-    note: str = ""
-    """What is said of it below the table."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of models and columns of data sets; each cell is a run."""
-
-    title: str
-    columns: dict[str, str]
-    """Data set as the paper's table has it, and the config that comes with the library."""
-    rows: dict[str, Row]
-    quick: Arguments
-    """What makes a run small enough for two cores, and its figures those of another, smaller experiment."""
-    quick_columns: tuple[str, ...] | None = None
-    """The columns that are quick; by default all."""
-    notes: tuple[str, ...] = ()
-
-    def notes_on(self, rows: Iterable[str]) -> list[str]:
-        """What is said below a table with these rows; some may be others' own."""
-        return [*self.notes, *dict.fromkeys(note for row in rows if (note := self.rows.get(row, Row()).note))]
-
 
 COUNTING_RIVAL = ("--optim.batch_size", "32", "--optim.lr", "0.01", "--model.dropout", "0.5")
 COUNTING_GCN = ("--model.name", "gcn", "--model.init", "glorot", "--model.layers", "2", *COUNTING_RIVAL)
@@ -178,6 +142,7 @@ TABLES: dict[str, Table] = {
             "PG-GNN (best, nested)": Row(NESTED, None, config=BEST, quick=False, note=NESTED_NOTE),
             "GIN (nested)": Row((*TU_GIN, *NESTED), None, quick=False, note=NESTED_NOTE),
             "GIN (best, nested)": Row((*TU_GIN, *NESTED), None, config=BEST, quick=False, note=GIN_BEST_NOTE),
+            **IN_TABLE_3,
         },
         ("--optim.epochs", "10", "--optim.steps", "10", "--protocol.folds", "3"),
         NOT_COLLAB,
@@ -201,6 +166,7 @@ TABLES: dict[str, Table] = {
             "PG-GNN (group, bonds)": Row((*GROUP, *BONDS), None, ("ZINC",), quick=False, note=BONDS_NOTE),
             "PG-GNN (single, bonds)": Row((*SINGLE, *BONDS), None, ("ZINC",), quick=False, note=BONDS_NOTE),
             "PG-GNN (best, bonds)": Row(BONDS, None, ("ZINC",), BEST_BONDS, quick=False, note=BONDS_NOTE),
+            **IN_TABLE_4,
         },
         ("--optim.epochs", "4", "--optim.steps", "50", "--protocol.seeds", "[0]", "--model.hidden", "32"),
         ("ZINC",),
@@ -287,6 +253,7 @@ TABLES: dict[str, Table] = {
             "Table 2's graphs, splits and protocol. The paper does not say which of these its RP is.",
         ),
     ),
+    "groups": other_groups.TABLE,
     "rings": Table(
         "Molecules by what a layer reads: mean absolute error (ZINC), AUROC (molhiv), average precision (Peptides)",
         {"ZINC": "zinc_rings", "MOLHIV": "molhiv", "PEPTIDES": "peptides"},

@@ -12,7 +12,18 @@ from pggnn.files import write_text
 from pggnn.ranges import FACTOR, LIMIT, NOT_NEGATIVE, PART, POSITIVE, check_ranges, real, whole
 
 if TYPE_CHECKING:
-    from pggnn.baselines.options import GCNOptions, PGGNNOptions, RPOptions, SAGEOptions
+    from pggnn.baselines.options import (
+        CLIPOptions,
+        DeepLRPOptions,
+        DGCNNOptions,
+        GCNOptions,
+        PGGNNOptions,
+        PNAOptions,
+        RPOptions,
+        SAGEOptions,
+        WEGLOptions,
+        WLOptions,
+    )
 
     Name = str
 else:
@@ -105,7 +116,10 @@ class NetworkOptions:
 
 if TYPE_CHECKING:
 
-    class _Options(SAGEOptions, RPOptions, GCNOptions, PGGNNOptions, NetworkOptions): ...
+    class _Options(
+        WEGLOptions, WLOptions, DeepLRPOptions, CLIPOptions, PNAOptions, DGCNNOptions,
+        SAGEOptions, RPOptions, GCNOptions, PGGNNOptions, NetworkOptions,
+    ): ...  # fmt: skip
 else:
     _OWN = dict.fromkeys(model.options for model in MODELS.values())
     _Options = type("_Options", (*reversed(_OWN), NetworkOptions), {})

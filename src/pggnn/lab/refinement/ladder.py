@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from pggnn.baselines.fitted.colours import combine, scramble
 from pggnn.data.sets.classic import adjacency_matrix
-from pggnn.lab.refinement.colours import Step, Verdict, combine, node_labels, refine, scramble
+from pggnn.lab.refinement.colours import Step, Verdict, node_labels, refine
 
 Rung = Callable[[np.ndarray], Step]
 

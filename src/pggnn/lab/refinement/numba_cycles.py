@@ -6,7 +6,7 @@ BREC has strongly regular graphs with 48 million cycles of six, so this is compi
 import numba
 import numpy as np
 
-from pggnn.lab.refinement.colours import ODD, scramble
+from pggnn.baselines.fitted.colours import ODD, scramble
 
 MOST = 20
 """Largest cycles that can be read: there is a weight for each set of their members."""
@@ -70,7 +70,7 @@ def _read(first, near, distance, colours, weights, most, chords):
 
 @numba.njit(cache=True)
 def _hash(key):
-    """As :func:`pggnn.lab.refinement.colours.scramble`."""
+    """As :func:`pggnn.baselines.fitted.colours.scramble`."""
     key = key + ODD[0]
     key = (key ^ (key >> np.uint64(30))) * ODD[1]
     key = (key ^ (key >> np.uint64(27))) * ODD[2]

@@ -10,8 +10,9 @@ from functools import partial
 import numpy as np
 from torch_geometric.data import Data
 
+from pggnn.baselines.fitted.colours import combine, scramble, see_neighbours
 from pggnn.data.sets.classic import adjacency_matrix
-from pggnn.lab.refinement.colours import Step, Verdict, combine, node_labels, refine, scramble
+from pggnn.lab.refinement.colours import Step, Verdict, node_labels, refine
 
 MOST_TUPLES, MOST_STEPS = 2**23, 2**28
 """Tuples of one graph that k-WL colours at most, and tuples that k-FWL looks at: 203 and 128 nodes for k = 3."""
@@ -33,14 +34,9 @@ def colour_refinement(a: Data, b: Data) -> Verdict:
     edges = [graph.edge_index.numpy() for graph in (a, b) if graph.edge_index is not None]
     source, target = np.concatenate([edges[0], edges[1] + nodes], axis=1)
 
-    def see_neighbours(colours: np.ndarray) -> np.ndarray:
-        hashed = scramble(colours.ravel())
-        seen = np.zeros((2, 2 * nodes), np.uint64)
-        np.add.at(seen[0], target, hashed[source])
-        np.add.at(seen[1], source, hashed[target])
-        return combine(*seen).reshape(colours.shape)
-
-    return refine("1-WL", labels, see_neighbours)
+    return refine(
+        "1-WL", labels, lambda colours: see_neighbours(colours.ravel(), source, target).reshape(colours.shape)
+    )
 
 
 def k_wl(a: Data, b: Data, k: int) -> Verdict:

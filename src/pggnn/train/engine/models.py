@@ -1,7 +1,7 @@
 """Networks from their config and the schema of the data."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, cast
 
@@ -42,6 +42,11 @@ class Committee(torch.nn.Module):
         """The aggregations of all."""
         return [conv for network in self.networks for conv in cast(Network, network).convs]
 
+    @property
+    def recordable(self) -> bool:
+        """Whether a GPU may record their steps."""
+        return all(cast(Network, network).recordable for network in self.networks)
+
     def forward(self, *args: Any) -> Tensor:
         """The scores of each, ``[M, N, C]``. :class:`~pggnn.train.engine.task.Task` averages their answers."""
         return torch.stack([network(*args) for network in self.networks])
@@ -74,8 +79,8 @@ def build(config: ModelConfig, schema: Schema, copies: int = 1) -> Network | Com
 
 
 def count_weights(config: ModelConfig, schema: Schema) -> int:
-    """How many weights the network, or the committee, has: none is made for it. With one and two of the layers, which
-    are alike from the second on, all numbers of them are known."""
+    """How many weights the network, or the committee, has: none is made for it. With two and three of the layers, which
+    are alike from the third on, all numbers of them are known."""
 
     def count(layers: int, rnn_layers: int) -> int:
         try:
@@ -85,7 +90,7 @@ def count_weights(config: ModelConfig, schema: Schema) -> int:
         return sum(weight.numel() for weight in small.parameters())
 
     rnn_layers = config.rnn_layers or 1
-    layers, inner = (min(number, 2) for number in (config.layers, rnn_layers))
+    layers, inner = min(config.layers, 3), min(rnn_layers, 2)
     one, more = config.layers - layers, rnn_layers - inner
     known = count(layers, inner)
     for_layer = known - count(layers - 1, inner) if one else 0
@@ -105,7 +110,7 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
     if config.edge_features and not schema.edge_dim:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
     model = MODELS[config.name]
-    own: dict[str, Any] = {key.name: getattr(config, key.name) for key in fields(model.options)}
+    own = model.own(config)
     if config.name == "pggnn" and config.aggregation != "arrangements":
         for name in ARRANGED:
             if (given := own.pop(name)) != getattr(ModelConfig, name):

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.collate import collate
 
+from pggnn.baselines.options import MODELS
 from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
@@ -38,6 +39,7 @@ from pggnn.train.engine.task import NONFINITE, Task, is_finite
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.card import describe_run
+from pggnn.train.runs.fitted import is_fitted
 from pggnn.train.runs.folder import SCHEMA, check_same
 from pggnn.train.runs.protocol import Trial
 from pggnn.train.runs.stored import Run
@@ -174,6 +176,8 @@ class Trained:
             why = f"there is no {FILE} in it{others}" if folder.exists() else "it does not exist"
             raise ValueError(f"{folder} is not the folder of a run: {why}")
         config, schema = load(run), read_json(run / SCHEMA, Schema)
+        if is_fitted(config):
+            raise ValueError(f"{run} is a {MODELS[config.model.name].label} run, which keeps figures and no network")
         if schema is None:
             raise ValueError(f"{run} is not whole: there is no {SCHEMA} in it")
         scorers = {}

@@ -48,7 +48,7 @@ class TrialResult(TypedDict):
     """The result of a training that has ended."""
 
     metric: str
-    ended: Literal["epochs", "learning rate"]
+    ended: Literal["epochs", "learning rate", "fit"]
     parameters: int
     memory: NotRequired[Memory]
     epoch: int
@@ -58,6 +58,8 @@ class TrialResult(TypedDict):
     baseline: NotRequired[dict[str, float]]
     """The metric of the most frequent class, or of the mean, on ``"val"`` and ``"test"``."""
     seconds: float
+    chosen: NotRequired[dict[str, float]]
+    """What a fitted model chose by cross-validation inside its training graphs, and its accuracy there."""
 
 
 @dataclass(frozen=True)

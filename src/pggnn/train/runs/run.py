@@ -26,6 +26,7 @@ from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
 from pggnn.train.engine.models import COPIES, build, lists_for
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
+from pggnn.train.runs.fitted import check_fitted, fit_trial, is_fitted
 from pggnn.train.runs.folder import claimed, clear, locked, missing, prepare, uses_gpu
 from pggnn.train.runs.pool import Worker, WorkerPool, last_error, visible_gpus
 from pggnn.train.runs.progress import Bar, Bars
@@ -88,6 +89,8 @@ def announce(
         tell(bars.console, f"Folds: {'those that come with the data' if config.protocol.folds == 'given' else ours}.")
     if model.name != "pggnn" and model.reads != ModelConfig().reads:
         tell(bars.console, f"{MODELS[model.name].label} has no option model.reads, got {model.reads}: it is ignored.")
+    if is_fitted(config):
+        return
     if lines := describe_work(config, graphs, split, lists):
         tell(bars.console, "\n".join(lines))
     bars.forecast = forecast(config, split, len(pending), jobs)
@@ -101,6 +104,9 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     log.check_logger(config.run.logger)
     protocol.split(config, graphs, protocol.trials(config)[0])
+    if is_fitted(config):
+        check_fitted(config, graphs)
+        return
     reads = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
     if reads and config.data.neighbours:
         raise ValueError(
@@ -129,6 +135,12 @@ def train_trial(
     with locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             clear(folder)
+        if is_fitted(config):
+            if fabric.is_global_zero:
+                found = fit_trial(config, trial, load_graphs(config), callback)
+                protocol.save_result(folder, {"seed": trial.seed, "fold": trial.fold, **found})
+            fabric.barrier()
+            return
         training = make_training(config, trial, collater, folder, fabric)
         if resume is not None and any((folder / name).exists() for name in (LAST, PREVIOUS)):
             path = folder / {"last": LAST, "previous": PREVIOUS}[resume]
