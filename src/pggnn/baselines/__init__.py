@@ -6,6 +6,10 @@ from pggnn.baselines.options import MODELS
 
 if TYPE_CHECKING:
     from pggnn.baselines.both_ends import BothEnds
+    from pggnn.baselines.cin import CIN, SIN
+    from pggnn.baselines.dense.ign import IGN
+    from pggnn.baselines.dense.ppgn import PPGN
+    from pggnn.baselines.dense.ring_gnn import RingGNN
     from pggnn.baselines.gcn import GCN
     from pggnn.baselines.gin import GIN
     from pggnn.baselines.lrp import LRP
@@ -13,7 +17,7 @@ if TYPE_CHECKING:
     from pggnn.baselines.rp import RP
     from pggnn.baselines.sage import SAGE
 
-__all__ = ["GCN", "GIN", "LRP", "MODELS", "RGIN", "RP", "SAGE", "BothEnds"]
+__all__ = ["CIN", "GCN", "GIN", "IGN", "LRP", "MODELS", "PPGN", "RGIN", "RP", "SAGE", "SIN", "BothEnds", "RingGNN"]
 
 
 def __getattr__(name: str) -> Any:

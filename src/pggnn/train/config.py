@@ -12,7 +12,7 @@ from pggnn.files import write_text
 from pggnn.ranges import FACTOR, LIMIT, NOT_NEGATIVE, PART, POSITIVE, check_ranges, real, whole
 
 if TYPE_CHECKING:
-    from pggnn.baselines.options import GCNOptions, PGGNNOptions, RPOptions, SAGEOptions
+    from pggnn.baselines.options import DenseOptions, GCNOptions, PGGNNOptions, RPOptions, SAGEOptions
 
     Name = str
 else:
@@ -104,7 +104,7 @@ class NetworkOptions:
 
 if TYPE_CHECKING:
 
-    class _Options(SAGEOptions, RPOptions, GCNOptions, PGGNNOptions, NetworkOptions): ...
+    class _Options(DenseOptions, SAGEOptions, RPOptions, GCNOptions, PGGNNOptions, NetworkOptions): ...
 else:
     _OWN = dict.fromkeys(model.options for model in MODELS.values())
     _Options = type("_Options", (*reversed(_OWN), NetworkOptions), {})
