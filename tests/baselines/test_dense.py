@@ -142,6 +142,8 @@ def test_nodes_have_no_order(model, options):
 def test_gradients_are_those_of_finite_differences(model):
     torch.manual_seed(0)
     network, edge_index = model(2, 3, 1, 1, norm="graph").double(), random_graph(degrees=(0, 1, 2, 1))
+    for weights in network.parameters():
+        torch.nn.init.normal_(weights)  # biases of zero lie where a ReLU bends
     x, batch = torch.randn(4, 2, dtype=torch.double, requires_grad=True), torch.tensor([0, 0, 0, 0])
     assert torch.autograd.gradcheck(lambda x, *_: network(x, edge_index, batch), (x, *network.parameters()), atol=1e-6)
 
@@ -151,7 +153,7 @@ def gap(model, one, other, layers=3, **options):
     torch.manual_seed(0)
     network = model(1, 8, 4, layers, **options).double().eval()
     scores = [network(torch.ones(data.num_nodes, 1, dtype=torch.double), data.edge_index) for data in (one, other)]
-    return float((scores[0] - scores[1]).abs().max() / scores[0].abs().max())
+    return float(((scores[0] - scores[1]).abs().max() / scores[0].abs().max()).detach())
 
 
 TRIANGLES = Batch.from_data_list([cycle(3), cycle(3)])
@@ -239,7 +241,7 @@ def trained(nodes, name="ppgn", **options):
 
 def test_the_largest_batch_is_foreseen():
     config, graphs = trained([10] * 50 + [100])
-    assert most_pairs(config, graphs) in (10_100, int(10_000 + 10_000 / 51 + 100 * 50 / 51), 20_000)
+    assert most_pairs(config, graphs) == 10_100, "no batch has the largest graph twice"
     assert most_pairs(replace(config, optim=OptimConfig(batch_size=64)), graphs) == 15_000, "all at once"
 
 
@@ -268,7 +270,7 @@ def test_a_set_too_large_is_refused_with_the_figure(monkeypatch):
         monkeypatch.setattr(memory, "available", lambda there=need * jobs: there)
         check_pairs(config, graphs, network, jobs)
         monkeypatch.setattr(memory, "available", lambda there=need * jobs - 1: there)
-        with pytest.raises(ValueError, match=r"the largest of 40 nodes, has about 2,500 pairs, which take") as error:
+        with pytest.raises(ValueError, match=r"the largest of 40 nodes, has about 2,[45]\d\d pairs, which take") as error:
             check_pairs(config, graphs, network, jobs)
         assert ("run.jobs 1" in str(error.value)) == (jobs > 1)
     monkeypatch.setattr(memory, "available", lambda: 0)

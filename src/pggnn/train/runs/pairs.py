@@ -28,8 +28,8 @@ def most_pairs(config: Config, graphs: Graphs) -> int:
         return 0
     generator = torch.Generator().manual_seed(derived_seed(0, 0))
     drawn = pairs[torch.randint(len(pairs), (DRAWS, size), generator=generator)].sum(1).max()
-    largest = float(pairs.max()) + (size - 1) * float(pairs.double().mean())
-    return int(max(float(drawn), largest)) if size < len(pairs) else int(pairs.sum())
+    usual = float(pairs.max()) + (size - 1) * float(pairs.double().mean())
+    return int(min(max(float(drawn), usual), float(pairs.topk(size).values.sum())))
 
 
 def bytes_of_pair(model: ModelConfig, schema: Schema) -> float:
