@@ -108,4 +108,5 @@ def test_what_is_refused(kind, attributes, message):
 def test_kinds_have_layers():
     from pggnn.nn.blocks import LIST_LAYERS
 
-    assert {name: layer.kind for name, layer in LIST_LAYERS.items()} == {name: name for name in LISTS}
+    read = [name for name in LISTS if not name.endswith("-cells")]  # which no RNN reads
+    assert {name: layer.kind for name, layer in LIST_LAYERS.items()} == {name: name for name in read}

@@ -173,7 +173,9 @@ def test_triangles_are_the_rings_of_three(graph_of):
     found, sizes = find_triangles(data.edge_index, data.num_nodes)
     rings, lengths = find_rings(data.edge_index, data.num_nodes, 3)
     assert torch.equal(sizes, lengths)
-    assert sorted(map(tuple, found.view(-1, 3).tolist())) == sorted(tuple(sorted(r)) for r in rings.view(-1, 3).tolist())
+    assert sorted(map(tuple, found.view(-1, 3).tolist())) == sorted(
+        tuple(sorted(r)) for r in rings.view(-1, 3).tolist()
+    )
 
 
 def test_too_many_triangles_are_refused():

@@ -219,7 +219,7 @@ def test_graphs_without_edges_or_nodes(model, training):
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match='PPGN has no block but "plain", got \'residual\''):
+    with pytest.raises(ValueError, match="PPGN has no block but \"plain\", got 'residual'"):
         PPGN(3, 5, 2, block="residual")
     with pytest.raises(ValueError, match='pool must be "readout" or "max", got \'mean\''):
         IGN(3, 5, 2, pool="mean")
@@ -270,7 +270,9 @@ def test_a_set_too_large_is_refused_with_the_figure(monkeypatch):
         monkeypatch.setattr(memory, "available", lambda there=need * jobs: there)
         check_pairs(config, graphs, network, jobs)
         monkeypatch.setattr(memory, "available", lambda there=need * jobs - 1: there)
-        with pytest.raises(ValueError, match=r"the largest of 40 nodes, has about 2,[45]\d\d pairs, which take") as error:
+        with pytest.raises(
+            ValueError, match=r"the largest of 40 nodes, has about 2,[45]\d\d pairs, which take"
+        ) as error:
             check_pairs(config, graphs, network, jobs)
         assert ("run.jobs 1" in str(error.value)) == (jobs > 1)
     monkeypatch.setattr(memory, "available", lambda: 0)

@@ -101,6 +101,7 @@ class CIN(Network):
         torch.Size([1, 2])
     """
 
+    recordable = False
     lists = ("ring-cells",)
 
     def __init__(
@@ -157,7 +158,9 @@ class CIN(Network):
             size = _graphs(batch) if size is None else size
             pooled = []
             for states in zip(*(self.scored(one) for one in zip(*layers, strict=True)), strict=True):
-                read = [read_out(one, graph, size, self.readout) for one, graph in zip(states, cells.graph, strict=True)]
+                read = [
+                    read_out(one, graph, size, self.readout) for one, graph in zip(states, cells.graph, strict=True)
+                ]
                 pooled.append(torch.cat(read, dim=1))
             return self.add_up(pooled)
 
@@ -198,9 +201,7 @@ class CellConv(torch.nn.Module):
         self.boundary, self.upper = (
             torch.nn.ModuleList(_mlp(in_channels, out_channels) for _ in range(DIMENSIONS)) for _ in range(2)
         )
-        self.combine = torch.nn.ModuleList(
-            glorot_linear(2 * out_channels, out_channels) for _ in range(DIMENSIONS)
-        )
+        self.combine = torch.nn.ModuleList(glorot_linear(2 * out_channels, out_channels) for _ in range(DIMENSIONS))
 
     def forward(self, states: Sequence[Tensor], cells: Complex) -> list[Tensor]:
         """New features of nodes, edges and rings."""

@@ -73,6 +73,8 @@ class Network(torch.nn.Module):
 
     reads_order = False
     """Whether the scores depend on the order of each node's neighbours."""
+    recordable = True
+    """Whether a GPU may record its steps on padded batches: it then asks the device nothing."""
     reads_pairs = False
     """Whether there are features of every pair of nodes: memory grows with the square of a graph's size."""
     lists: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ class PairNetwork(Network):
         pool: What a graph's score is made of: ``"readout"`` of the diagonal and of the rest, or ``"max"`` of each.
     """
 
+    recordable = False
     reads_pairs = True
 
     def __init__(

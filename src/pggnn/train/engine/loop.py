@@ -23,7 +23,6 @@ from pggnn.data.batching.batches import Batches
 from pggnn.data.batching.collate import Collater
 from pggnn.data.batching.nodes import NodeBatches
 from pggnn.data.batching.padding import Padding
-from pggnn.nn.model import Network
 from pggnn.seeds import derived_seed
 from pggnn.train.config import Config
 from pggnn.train.engine import checkpoint
@@ -135,12 +134,12 @@ class Training:
         collater, fabric, config = self.collater, self.fabric, self.config
         possible = (
             config.run.record
+            and self.network.recordable
             and fabric.device.type == collater.device.type == "cuda"
             and fabric.world_size == 1
             and config.run.precision != "16"
             and config.data.workers == 0
             and not self.split.by_node
-            and not any(network.reads_pairs for network in self.network.modules() if isinstance(network, Network))
         )
         if not possible:
             return None

@@ -42,6 +42,11 @@ class Committee(torch.nn.Module):
         """The aggregations of all."""
         return [conv for network in self.networks for conv in cast(Network, network).convs]
 
+    @property
+    def recordable(self) -> bool:
+        """Whether a GPU may record their steps."""
+        return all(cast(Network, network).recordable for network in self.networks)
+
     def forward(self, *args: Any) -> Tensor:
         """The scores of each, ``[M, N, C]``. :class:`~pggnn.train.engine.task.Task` averages their answers."""
         return torch.stack([network(*args) for network in self.networks])
