@@ -59,7 +59,7 @@ def batch():
 def test_edges_are_cells_once_however_they_are_given():
     """In one direction, both, twice, and with loops."""
     whole = graph(5, HOUSE)
-    once = lifted(Data(x=whole.x, edge_index=torch.tensor([[*pair] for pair in HOUSE + [(1, 0), (2, 2), (0, 1)]]).t()))
+    once = lifted(Data(x=whole.x, edge_index=torch.tensor([[*pair] for pair in [*HOUSE, (1, 0), (2, 2), (0, 1)]]).t()))
     for data in (whole, once):
         plan, cells = cells_of(data)
         assert cells.counts == (5, 6, 2)
@@ -79,7 +79,7 @@ def test_a_layer_is_its_definition():
     """Every pair of cells with a shared coface, one by one, in float64."""
     torch.manual_seed(0)
     data = graph(5, HOUSE)
-    plan, cells = cells_of(data)
+    _, cells = cells_of(data)
     conv = CellConv(3, 4).double().eval()
     states = [torch.randn(count, 3, dtype=torch.double) for count in cells.counts]
     nodes, edges, rings = states

@@ -81,8 +81,8 @@ class CIN(Network):
     Edges are cells of dimension 1, and rings, the chordless cycles of up to ``data.rings`` nodes, of dimension 2. Cells
     hear from their boundary (an edge from its ends, a ring from its edges) and from those that they share a coface with
     (nodes along an edge, edges round a ring), see :class:`CellConv`. Scores are made from the three dimensions side by
-    side, after each layer and of the input, which is this comparison's frame. As in its authors' code features of edges
-    and rings start as the sums of those of their nodes.
+    side, after each layer and of the input, which is this comparison's frame. Features of edges and rings start as the
+    sums of those of their nodes, as its authors have it for molecules.
 
     Args:
         in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, edge_dim, scores, norm,
@@ -95,7 +95,8 @@ class CIN(Network):
         >>> from torch_geometric.data import Data
         >>> from pggnn import AddRings
         >>> from pggnn.lists import read_lists
-        >>> square = AddRings(max_size=6)(Data(x=torch.ones(4, 1), edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])))
+        >>> edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+        >>> square = AddRings(max_size=6)(Data(x=torch.ones(4, 1), edge_index=edges))
         >>> lists = {"ring-cells": read_lists("ring-cells", square)}
         >>> CIN(1, 8, 2, num_layers=1).eval()(square.x, square.edge_index, lists=lists).shape
         torch.Size([1, 2])

@@ -20,7 +20,7 @@ class PairNetwork(Network):
 
     Its input is the n × n tensor of the adjacency matrix, the edges' features and, on the diagonal, those of nodes.
     Normalisation and ReLU after each layer and a score from each, the input included, are those of this comparison,
-    over pairs instead of nodes. Memory grows with n², and time with n³ where matrices are multiplied.
+    over pairs instead of nodes; the adjacency matrix is not divided by degrees, as PPGN's authors do. Memory grows with n², and time with n³ where matrices are multiplied.
 
     Args:
         in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, edge_dim, scores, norm,
