@@ -18,9 +18,10 @@ from pggnn.plan import Plan
 class PairNetwork(Network):
     """A network of equal layers, :meth:`layer`, on features of all pairs of a graph's nodes.
 
-    Its input is the n × n tensor of the adjacency matrix, the edges' features and, on the diagonal, those of nodes.
-    Normalisation and ReLU after each layer and a score from each, the input included, are those of this comparison,
-    over pairs instead of nodes; the adjacency matrix is not divided by degrees, as PPGN's authors do. Memory grows with n², and time with n³ where matrices are multiplied.
+    Its input is the n × n tensor of the adjacency matrix, the edges' features and, on the diagonal, those of nodes. The
+    adjacency matrix is not divided by degrees, as it is by PPGN's authors. Normalisation and ReLU after each layer and
+    scores from each, the input included, are those of this comparison, over pairs instead of nodes. Memory grows with
+    n², and time with n³ where matrices are multiplied.
 
     Args:
         in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, edge_dim, scores, norm,
