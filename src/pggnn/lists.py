@@ -72,6 +72,12 @@ def around_once(size: Tensor) -> Sequences:
     return ring[step > 0], length[step > 0], first[step > 0], step[step > 0]
 
 
+def once_around(size: Tensor) -> Sequences:
+    """Each ring once, from its first member round to it."""
+    nothing = torch.zeros_like(size)
+    return torch.arange(len(size), device=size.device), size + 1, nothing, nothing + 1
+
+
 def to_ends(size: Tensor) -> Sequences:
     """Each path towards each of its ends."""
     path = torch.arange(len(size), device=size.device).repeat_interleave(2)
@@ -91,11 +97,14 @@ LISTS: dict[str, ListKind] = {
     "lists": ListKind("list", as_given),
     "rings-one-way": ListKind("ring", around_once, least=3),
     "ring-sets": ListKind("ring", around, least=3),
+    "ring-cells": ListKind("ring", once_around, least=3),
+    "triangle-cells": ListKind("triangle", once_around, least=3),
 }
 """``rings``: chordless or simple cycles. ``paths``: each is stored once, and read towards both of its ends, for that
 end. ``hops``: a node, then those at one distance from it, which ``hop_distance`` (``[L]``) says. ``lists``: those of
 one's own, each read in its order for the node that it begins with. To compare with: ``rings-one-way`` depends on how a
-ring is stored, and ``ring-sets`` does not depend on the order of its members."""
+ring is stored, and ``ring-sets`` does not depend on the order of its members. For models whose cells have features:
+``ring-cells`` and ``triangle-cells``, each once, with its edges."""
 
 
 def read_lists(kind: str, data: Data, flow: str = "source_to_target") -> ListPlan:

@@ -46,7 +46,7 @@ def test_scores_and_weighting_are_those_that_were_asked_for(name):
 
 
 def test_the_config_has_the_options_of_every_model():
-    own = [key.name for model in MODELS.values() for key in fields(model.options)]
+    own = [key.name for options in dict.fromkeys(model.options for model in MODELS.values()) for key in fields(options)]
     every = [key.name for key in fields(ModelConfig)]
     assert every == [*(key.name for key in fields(NetworkOptions)), *own]
     assert len(set(every)) == len(every), "two models with the same option would share its default"

@@ -131,6 +131,15 @@ class WEGLOptions:
 
 
 @dataclass(frozen=True)
+class DenseOptions:
+    """Of models on pairs of nodes."""
+
+    pool: Literal["readout", "max"] = "readout"
+    """IGN, PPGN, Ring-GNN: what a graph's score is made of: model.readout of its nodes' own pairs and of the others, or
+    the maximum of each, as in the code of PPGN's authors."""
+
+
+@dataclass(frozen=True)
 class Model:
     """A network that can be trained, or another model that can be fitted."""
 
@@ -161,6 +170,11 @@ MODELS = {
     "rgin": Model("rGIN", "pggnn.baselines.rgin.RGIN"),
     "rp": Model("RP", "pggnn.baselines.rp.RP", RPOptions),
     "lrp": Model("LRP", "pggnn.baselines.lrp.LRP"),
+    "ign": Model("IGN", "pggnn.baselines.dense.ign.IGN", DenseOptions),
+    "ppgn": Model("PPGN", "pggnn.baselines.dense.ppgn.PPGN", DenseOptions),
+    "ringgnn": Model("Ring-GNN", "pggnn.baselines.dense.ring_gnn.RingGNN", DenseOptions),
+    "sin": Model("SIN", "pggnn.baselines.cin.SIN"),
+    "cin": Model("CIN", "pggnn.baselines.cin.CIN"),
     "both-ends": Model("both ends", "pggnn.baselines.both_ends.BothEnds"),
     "dgcnn": Model("DGCNN", "pggnn.baselines.dgcnn.DGCNN", DGCNNOptions),
     "gatedgcn": Model("GatedGCN", "pggnn.baselines.gated_gcn.GatedGCN"),

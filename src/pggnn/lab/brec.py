@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pggnn import console
+from pggnn.baselines.options import MODELS
 
 if TYPE_CHECKING:
     from pggnn.lab.paired_comparison import PairResult
@@ -16,6 +17,7 @@ EXAMPLES = """  pggnn lab brec --quick --epochs 3                 # every tenth 
   pggnn lab brec --reads sum rings --cell gru --device cuda --jobs 6
   pggnn lab brec --structure 1 --family Basic Regular
   pggnn lab brec --model gin --family Basic
+  pggnn lab brec --model ppgn --layers 3 --init glorot
   pggnn lab brec --pairs 60 61 120-139
 
 A network of its own is trained on each of the 400 pairs, and Hotelling's T²
@@ -32,7 +34,7 @@ def add_command(commands: Any) -> None:
     summary = "Train a network on each pair of the BREC benchmark, and count the pairs it tells apart."
     sub = console.add_command(commands, "brec", run, summary, EXAMPLES)
     network = sub.add_argument_group("network")
-    network.add_argument("--model", choices=("pggnn", "gin", "gcn"), default="pggnn", help="what is trained")
+    network.add_argument("--model", choices=[*MODELS], default="pggnn", help="what is trained (default: pggnn)")
     network.add_argument(
         "--aggregation", choices=("arrangements", "pairs", "trios"), default="arrangements",
         help="what PG-GNN's RNN reads: arrangements of the neighbours, or ordered pairs or trios of them, whose sums "

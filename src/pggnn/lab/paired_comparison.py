@@ -24,7 +24,7 @@ from pggnn.data.graphs import starts
 from pggnn.data.schema import Schema
 from pggnn.data.sets.brec import BREC, FAMILIES
 from pggnn.files import parse_json, read_bytes, read_json, write_text
-from pggnn.lists import ListPlan, expand_lists
+from pggnn.lists import LISTS, ListPlan, expand_lists
 from pggnn.nn.blocks import ListPlans
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.lists import ListConv
@@ -33,7 +33,7 @@ from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.search import find_rings
 from pggnn.train.config import ModelConfig
-from pggnn.train.engine.models import Committee, allot_workspace, build_network
+from pggnn.train.engine.models import MOST_CELLS, Committee, allot_workspace, build_network, lists_read
 
 THRESHOLD = 72.34
 """31 · 16 / 16 · F(16, 16) at 5 %. Their program compares it with T² / 32, which asks far more of a network, both to
@@ -67,7 +67,7 @@ class Protocol:
     """Steps of a batch's sequences that a layer may read; there are fewer numberings, or smaller rings, where more
     would be needed."""
     rings: int = 6
-    """Members of the largest ring, where the network reads them: every simple cycle."""
+    """Members of the largest ring, where the network reads them: every simple cycle, or CIN's chordless ones."""
 
 
 class RingGraph(NamedTuple):
@@ -141,6 +141,20 @@ def with_rings(graphs: Sequence[RingGraph], protocol: Protocol) -> list[RingGrap
     raise ValueError(f"a graph has too many triangles for batches of {protocol.most_steps:,} steps: raise --most-steps")
 
 
+def cells_read(protocol: Protocol) -> list[str]:
+    """The kind of cells that the network has features of, such as rings without chords; at most one."""
+    return [kind for kind in lists_read(protocol.model) if kind.endswith("-cells")]
+
+
+def with_cells(graph: RingGraph, protocol: Protocol) -> RingGraph:
+    """The graph with its rings, or its triangles, where the network has features of them."""
+    for kind in cells_read(protocol):
+        most = protocol.rings if LISTS[kind].search == "rings" else 3
+        index, size = find_rings(graph.edge_index, graph.nodes, most, limit=MOST_CELLS)
+        return graph._replace(ring_index=index, ring_size=size)
+    return graph
+
+
 def parts(
     graphs: Sequence[RingGraph], protocol: Protocol, generator: torch.Generator, device: torch.device
 ) -> list[Part]:
@@ -158,6 +172,10 @@ def parts(
             index = torch.cat([graph.ring_index + offset for graph, offset in zip(chosen, offsets, strict=True)])
             size = torch.cat([graph.ring_size for graph in chosen])
             lists = {"rings": expand_lists("rings", index, size, edges, nodes).to(device)}
+        for kind in cells_read(protocol):
+            index = torch.cat([graph.ring_index + offset for graph, offset in zip(chosen, offsets, strict=True)])
+            size = torch.cat([graph.ring_size for graph in chosen])
+            lists = {kind: expand_lists(kind, index, size, edges, nodes).to(device)}
         made.append(Part(Plan.build(edges, nodes).to(device), batch.to(device), count, lists))
     return made
 
@@ -214,7 +232,7 @@ def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: st
     began, place = time.perf_counter(), torch.device(device)
     generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
     torch.manual_seed(protocol.seed * 400 + pair)
-    two = [RingGraph(data.edge_index, int(data.num_nodes or 0)) for data in graphs]
+    two = [with_cells(RingGraph(data.edge_index, int(data.num_nodes or 0)), protocol) for data in graphs]
     first, second = with_rings(two, protocol) if "rings" in protocol.model.reads else two
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
     training, checking = (parts(both, protocol, generator, place) for both in ((first, second), (alike, alike)))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pggnn.baselines.options import (
         CLIPOptions,
         DeepLRPOptions,
+        DenseOptions,
         DGCNNOptions,
         GCNOptions,
         PGGNNOptions,
@@ -117,7 +118,7 @@ class NetworkOptions:
 if TYPE_CHECKING:
 
     class _Options(
-        WEGLOptions, WLOptions, DeepLRPOptions, CLIPOptions, PNAOptions, DGCNNOptions,
+        DenseOptions, WEGLOptions, WLOptions, DeepLRPOptions, CLIPOptions, PNAOptions, DGCNNOptions,
         SAGEOptions, RPOptions, GCNOptions, PGGNNOptions, NetworkOptions,
     ): ...  # fmt: skip
 else:

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pggnn.search import TooMany
+
 BLOCK_BYTES = 2**27
 CHUNK = 2**19
 
@@ -68,6 +70,27 @@ def wedges(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
     nodes = _local_ids(ptr)[1]
     degree = np.bincount(np.concatenate(_simple_edges(edge_index, nodes, directed=False)), minlength=nodes)
     return torch.from_numpy(degree * (degree - 1) // 2) - triangles(edge_index, ptr)
+
+
+def find_triangles(edge_index: Tensor, num_nodes: int, size: int = 3, limit: int = 100_000) -> tuple[Tensor, Tensor]:
+    """Every triangle of a graph once, as :func:`pggnn.search.find_rings` gives rings: ``index`` and ``size``.
+
+    Args:
+        edge_index, num_nodes: The graph.
+        size: 3.
+        limit: Most triangles. A graph with more is refused.
+    """
+    u, v = _simple_edges(edge_index, num_nodes, directed=False)
+    found = [np.empty((3, 0), np.int64)]
+    for part in _list_triangles(u, v, num_nodes):
+        found.append(part)
+        if sum(one.shape[1] for one in found) > limit:
+            raise TooMany(
+                f"a graph of {num_nodes:,} nodes has more than {limit:,} triangles", "choose a model without them"
+            )
+    corners = np.sort(np.concatenate(found, axis=1), axis=0)
+    corners = corners[:, np.lexsort(corners[::-1])]
+    return torch.from_numpy(corners.T.reshape(-1).copy()), torch.full((corners.shape[1],), size)
 
 
 def _local_ids(ptr: Tensor | int) -> tuple[np.ndarray, int]:

@@ -183,22 +183,30 @@ class Scorer(torch.nn.Module):
         return scores.index_select(-2, batch.rows) if "rows" in batch else scores
 
 
+MOST_CELLS = 100_000
+"""Rings or triangles of a graph that may have features."""
 SIZES = {"rings": ("data.rings", 6), "paths": ("data.paths", 2), "hops": ("model.hops", 1)}
 """Of each kind of lists the option that says how large they may be, and what to give where a graph has too many."""
+
+
+def lists_read(model: ModelConfig) -> list[str]:
+    """The kinds of lists that a network reads beside the edges."""
+    read = model.reads if model.name == "pggnn" else MODELS[model.name].load().lists
+    return [kind for kind in read if kind in LISTS]
 
 
 def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> dict[str, GraphLists]:
     """What the network reads beside the edges, by name, from the cache or found, with progress on the console."""
     found: dict[str, GraphLists] = {}
-    for kind in config.model.reads if config.model.name == "pggnn" else ():
-        if kind not in LISTS:
-            continue
+    for kind in lists_read(config.model):
         search = LISTS[kind].search
-        option, less = SIZES[search]
-        most = attrgetter(option)(config)
+        option, less = SIZES.get(search, ("", 3))
+        most = attrgetter(option)(config) if option else less
+        limit = MOST_CELLS if kind.endswith("-cells") else None
         try:
-            found[kind] = find_lists(graphs, search, most, console, config.data.chords and search == "rings")
+            found[kind] = find_lists(graphs, search, most, console, config.data.chords and search == "rings", limit)
         except TooMany as error:
-            how = f"--{option} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
+            leave = f"leave {kind} out of --model.reads" if config.model.name == "pggnn" else "choose another model"
+            how = f"--{option} {less} searches less" if most > less else leave
             raise ValueError(f"{error.found}; {how}") from None
     return found

@@ -17,17 +17,17 @@ from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs
-from pggnn.lists import LISTS
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine import checkpoint, log
 from pggnn.train.engine.distributed import is_main, processes
 from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
-from pggnn.train.engine.models import COPIES, build, lists_for
+from pggnn.train.engine.models import COPIES, build, lists_for, lists_read
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
 from pggnn.train.runs.fitted import check_fitted, fit_trial, is_fitted
 from pggnn.train.runs.folder import claimed, clear, locked, missing, prepare, uses_gpu
+from pggnn.train.runs.pairs import check_pairs
 from pggnn.train.runs.pool import Worker, WorkerPool, last_error, visible_gpus
 from pggnn.train.runs.progress import Bar, Bars
 from pggnn.train.runs.protocol import RunSummary, Trial
@@ -107,12 +107,12 @@ def check(config: Config, graphs: Graphs) -> None:
     if is_fitted(config):
         check_fitted(config, graphs)
         return
-    reads = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
+    reads = lists_read(config.model)
     if reads and config.data.neighbours:
-        raise ValueError(
-            f"model.reads {' '.join(reads)} needs the whole graph: leave data.neighbours out, or {reads[0]}"
-        )
-    build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
+        what = "model.reads" if config.model.name == "pggnn" else f"model.name {config.model.name}, which reads"
+        raise ValueError(f"{what} {' '.join(reads)} needs the whole graph: leave data.neighbours out, or {reads[0]}")
+    network = build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
+    check_pairs(config, graphs, network, side_by_side(config))
     if config.model.numbering in ("labels", "both"):
         some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
