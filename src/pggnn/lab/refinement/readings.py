@@ -86,7 +86,7 @@ def _count_at(root, first, near, distance, most, limit):
 
     A sequence is, for each member, which of those before it are adjacent. Ends early beyond ``limit`` sequences.
     """
-    known, room, total = {np.uint64(0): -1}, 64, 0
+    table, room, known, total = np.full(128, -1), 64, 0, 0  # the table: number of each sequence, at its hash or behind
     found, times, members = np.zeros(room, np.uint64), np.zeros(room, np.int64), np.full((room, most), -1)
     path, turn, keys = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.uint64)
     beside = np.zeros(len(first) - 1, np.int64)  # bit i: is adjacent to place i of the path; the highest: lies on it
@@ -109,15 +109,19 @@ def _count_at(root, first, near, distance, most, limit):
             continue
         key = hash_key(keys[depth] + hash_key(np.uint64(bits)))
         if depth > 0 and bits & 1:
-            if key not in known:
-                number = len(known) - 1
-                known[key] = number
-                if number == room:
-                    room *= 2
-                    found, times = _longer(found), _longer(times)
-                    members = np.concatenate((members, np.full((number, most), -1)))
-                found[number], members[number, : depth + 1], members[number, depth + 1] = key, path[: depth + 1], node
-            times[known[key]] += 1
+            at = _place(table, found, key)
+            if table[at] < 0:
+                table[at] = known
+                found[known], members[known, : depth + 1], members[known, depth + 1] = key, path[: depth + 1], node
+                known += 1
+            times[table[at]] += 1
+            if known == room:
+                room *= 2
+                found, times = _longer(found), _longer(times)
+                members = np.concatenate((members, np.full((known, most), -1)))
+                table = np.full(2 * room, -1)
+                for number in range(known):
+                    table[_place(table, found, found[number])] = number
             total += 1
         if left > 0:
             depth += 1
@@ -125,8 +129,16 @@ def _count_at(root, first, near, distance, most, limit):
             beside[node] ^= on_path
             for u in near[first[node] : first[node + 1]]:
                 beside[u] ^= 1 << depth
-    number = len(known) - 1
-    return found[:number], times[:number], members[:number]
+    return found[:known], times[:known], members[:known]
+
+
+@numba.njit(cache=True)
+def _place(table, found, key):
+    """Where a hash is in the table, or would be."""
+    at = np.int64(key & np.uint64(len(table) - 1))
+    while table[at] >= 0 and found[table[at]] != key:
+        at = (at + 1) & (len(table) - 1)
+    return at
 
 
 @numba.njit(cache=True)
