@@ -107,7 +107,7 @@ def test_predictions_are_made_anew_when_they_are_out_of_date(copied):
 
 
 def test_a_page_needs_no_room_on_a_gpu(copied, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr("pggnn.train.runs.predict.Trained.answers", full)
