@@ -141,7 +141,9 @@ def test_families_are_whole(tmp_path):
     renumbered = torch.randperm(16, generator=torch.Generator().manual_seed(0))
     assert canonical(shrikhande) == canonical(shrikhande[renumbered][:, renumbered])
     for text in ("srg:16,6,2,2#2", "srg:16,6,2,2#1-0", "srg:16,6,2,2#x", "covers:3", "covers:9,3", "covers:1,2"):
-        with pytest.raises(ValueError, match=r"has 2 graphs, counted|from 0, or a range|for example covers|ask for|3 to"):
+        with pytest.raises(
+            ValueError, match=r"has 2 graphs, counted|from 0, or a range|for example covers|ask for|3 to"
+        ):
             read_graphs(text)
 
 

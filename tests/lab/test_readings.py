@@ -15,7 +15,9 @@ from pggnn.train.config import ModelConfig
 
 
 def counted(**model):
-    return Protocol(ModelConfig(hidden=8, layers=1, cell="srn", rnn_layers=1, reads=["sum", "rings"], **model), epochs=1)
+    return Protocol(
+        ModelConfig(hidden=8, layers=1, cell="srn", rnn_layers=1, reads=["sum", "rings"], **model), epochs=1
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))

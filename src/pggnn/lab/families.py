@@ -33,13 +33,13 @@ def paulus_26() -> list[Data]:
 
 
 def latin_36() -> list[Data]:
-    """Four of the 180 strongly regular graphs (36, 14, 4, 6): those that switching makes of the addition table modulo 6."""
+    """Four of the 180 strongly regular graphs (36, 14, 4, 6): what switching makes of the addition table modulo 6."""
     start = complement(adjacency_matrix(latin(6)).numpy())
     return [_graph(one) for one in switched(start, [lambda one: regular(one, 14)]) if one[0].sum() == 14]
 
 
 def covers(count: int, nodes: int, seed: int = 0) -> list[Data]:
-    """Covers of a random connected graph, no two of them isomorphic. 1-WL cannot tell them apart, 2-FWL can where one is
+    """Covers of a random connected graph, no two isomorphic. 1-WL cannot tell them apart, 2-FWL can where one is
     connected and another is not, or rings differ. As in EXP (Abboud et al. 2021), what differs may be far apart.
 
     Args:
@@ -64,7 +64,9 @@ def covers(count: int, nodes: int, seed: int = 0) -> list[Data]:
         found.setdefault(canonical(cover), cover)
         if len(found) == count:
             return [*map(_graph, found.values())]
-    raise ValueError(f"a graph of {nodes} nodes and {len(edges)} edges has no {count} covers: ask for fewer or more nodes")
+    raise ValueError(
+        f"a graph of {nodes} nodes and {len(edges)} edges has no {count} covers: ask for fewer or more nodes"
+    )
 
 
 def switched(starts: Iterable[np.ndarray], steps: Iterable[Step]) -> list[np.ndarray]:
@@ -108,8 +110,8 @@ def without(adjacency: np.ndarray) -> Iterator[np.ndarray]:
 def regular(adjacency: np.ndarray, degree: int) -> Iterator[np.ndarray]:
     """Switched so that all nodes have this degree, in every way.
 
-    With x = ±1 for the nodes in the set and the others, that is S x = (n − 1 − 2 · degree) x for Seidel's matrix S, which
-    has −1 for an edge and 1 for none. All x are found from their signs at as many nodes as the eigenspace has dimensions.
+    With x = ±1 for the nodes in the set and the others, that is S x = (n − 1 − 2 · degree) x for Seidel's matrix S,
+    which has −1 for an edge and 1 for none. All x are found from their signs at as many nodes as there are dimensions.
     """
     n = len(adjacency)
     seidel = 1.0 - 2.0 * adjacency - np.eye(n)
@@ -129,9 +131,11 @@ def regular(adjacency: np.ndarray, degree: int) -> Iterator[np.ndarray]:
 
 
 def steiner_systems() -> list[list[frozenset[int]]]:
-    """The two Steiner triple systems of 13 points: the cyclic one, and that where four triples of six points, each point
-    in two of them, are exchanged for the other four (a Pasch switch)."""
-    cyclic = [frozenset((point + shift) % 13 for point in base) for base in ((0, 1, 4), (0, 2, 7)) for shift in range(13)]
+    """The two Steiner triple systems of 13 points: the cyclic one, and that where four triples of six points, each
+    point in two of them, are exchanged for the other four (a Pasch switch)."""
+    cyclic = [
+        frozenset((point + shift) % 13 for point in base) for base in ((0, 1, 4), (0, 2, 7)) for shift in range(13)
+    ]
     pasch = next(four for four in combinations(cyclic, 4) if len(frozenset().union(*four)) == 6)
     points = frozenset().union(*pasch)
     return [cyclic, [*set(cyclic) - {*pasch}, *(points - triple for triple in pasch)]]
@@ -150,7 +154,9 @@ def _paulus(nodes: int) -> list[Data]:
             yield from complement(one)
 
     squares = [adjacency_matrix(latin(5, number)).numpy() for number in (0, 1)]
-    triples = [np.array([[one.isdisjoint(other) for other in system] for one in system]) for system in steiner_systems()]
+    triples = [
+        np.array([[one.isdisjoint(other) for other in system] for one in system]) for system in steiner_systems()
+    ]
     found = switched([*squares, *triples], [step])
     return [_graph(one) for one in found if len(one) == nodes]
 

@@ -42,8 +42,8 @@ SRG: dict[str, tuple[str, ...] | Callable[[], list[Data]]] = {
 
 
 def read_graphs(text: str) -> list[tuple[str, Data]]:
-    """The graphs that a text names, each with a name: all of a family or a file, some of them as in ``BREC#220-249``, or
-    one."""
+    """The graphs that a text names, each with a name: all of a family or a file, some of them as in
+    ``BREC#220-249``, or one."""
     whole = Path(text).is_file()
     name, _, numbers = (text, "", "") if whole else text.partition("#")
     if whole or "-" in numbers or name.partition(":")[0] in ("srg", "covers"):

@@ -73,8 +73,8 @@ class Protocol:
 
     @property
     def counted(self) -> bool:
-        """Whether rings that the network cannot tell apart are read once and counted: in its only layer, where all nodes
-        have the same features, that are all with the same chords."""
+        """Whether rings that the network cannot tell apart are read once and counted. In its only layer, where all
+        nodes have the same features, these are the rings with the same chords."""
         return "rings" in self.model.reads and self.model.layers == 1
 
 
@@ -138,8 +138,8 @@ class PairResult:
 
 
 def with_rings(graphs: Sequence[RingGraph], protocol: Protocol) -> tuple[list[RingGraph], int]:
-    """The graphs with all their simple cycles up to one size, and that size: that of the protocol, or less where a batch
-    of either graph would have too many steps."""
+    """The graphs with all their simple cycles up to one size, and that size: the protocol's, or less where a batch of
+    either graph would have too many steps."""
     for size in range(protocol.rings, 2, -1):
         try:
             return [_with_rings(graph, size, protocol) for graph in graphs], size

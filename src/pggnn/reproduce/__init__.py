@@ -9,7 +9,7 @@ TRAINED = {
     "graphsage": ("graphsage", "replacement", "'ER triangles'"),
     "rp": ("rp", "rows", "'ER triangles'"),
     "rings": ("pg-gnn", "star", "zinc"),
-    "cycles": ("pg-gnn", "sum, rings", "'cycles of 5'"),
+    "cycles": ("pg-gnn", "sum, rings", "'regular cycles5'"),
 }
 """Tables of results, and of each a model, what one of its rows says of it, and a column."""
 
