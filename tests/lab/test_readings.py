@@ -36,7 +36,7 @@ def test_sequences_are_those_that_are_listed_one_by_one(seed):
                 read = [nodes[(start + way * place) % len(nodes)] for place in range(len(nodes))]
                 expected[read[0], bits(read)] += 1
     found = count_readings(adjacency, 6, 10**6)
-    examples = [example.tolist() for example in found.index.split(found.size.tolist())]
+    examples = [example.tolist() for example in found.examples.split(found.size.tolist())]
     assert all(example[0] == example[-1] for example in examples)
     patterns = [bits(example[:-1]) for example in examples]
     assert len(set(patterns)) == len(patterns) > 20

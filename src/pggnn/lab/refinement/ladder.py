@@ -86,12 +86,12 @@ def see_cycles(adjacency: np.ndarray, most: int, chords: bool) -> Step:
     both ways; with ``chords`` all simple cycles with their chords, else those that have none."""
     from pggnn.lab.refinement.numba_cycles import read_cycles, see_around
 
-    around = see_around(adjacency, most)
+    first, near, distance = see_around(adjacency, most)
     neighbours = see_sets(adjacency, 1)
 
     def see(colours: np.ndarray) -> np.ndarray:
         hashed = scramble(colours)
-        return combine(neighbours(colours), read_cycles(*around, hashed, most, chords))
+        return combine(neighbours(colours), read_cycles(first, near, distance, hashed, most, chords))
 
     return see
 
