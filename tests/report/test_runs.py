@@ -126,6 +126,7 @@ def test_protocols_in_words():
     config = Config(DataConfig("ZINC"), protocol=ProtocolConfig(report="last"))
     assert describe_protocol(config, "splits") == "The data set's own splits. Test after the last epoch."
     assert "80 %" in describe_protocol(config, "random")
+    assert "all molecules of a scaffold in one part" in describe_protocol(config, "scaffold")
     assert "no choice has seen" in describe_protocol(config, "nested")
     assert describe_protocol(config, "auto").startswith("The own splits of the graphs, or random ones")
 

@@ -71,7 +71,8 @@ def check(path: str | Path, track: Track = iter, **options: Any) -> FileSummary:
     from pggnn.data.formats.molecules import describe_molecules, load_molecules
 
     dataset = load_molecules(path, **options)
-    found, table, targets = summarize(Graphs.of(dataset), track), dataset.table, dataset.schema.targets
+    found = summarize(Graphs.of(dataset), track, "sum")  # which the config of molecules reads
+    table, targets = dataset.table, dataset.schema.targets
     assert table is not None
     found.topics["molecules"], hints = describe_molecules(table, dataset.left_out, options.get("smiles"), targets)
     found.left_out = [f"line {table.lines[row]}, {why}" for row, why in dataset.left_out.items()]
@@ -83,8 +84,8 @@ def check(path: str | Path, track: Track = iter, **options: Any) -> FileSummary:
     return found
 
 
-def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
-    """Sizes, features, targets, cost and rings of all graphs."""
+def summarize(graphs: Graphs, track: Track = iter, near: str = "star") -> FileSummary:
+    """Sizes, features, targets, cost and rings of all graphs; rings are read beside ``near``."""
     nodes, edges, schema = graphs.nodes, graphs.edges, graphs.schema
     count, (edge_index, _) = len(graphs), graphs.batched_edges()
     around = edge_index[1 if schema.flow == "source_to_target" else 0]
@@ -141,11 +142,11 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
             for (name, value), steps in work.cheaper.items()
         ]
         hints.append(f"The whole group is costly here: {', '.join(cheaper)}.")
-    topics["rings"], hint = _describe_rings(graphs, work.steps, track)
+    topics["rings"], hint = _describe_rings(graphs, work.steps, track, near)
     return FileSummary(topics, [*hints, *hint])
 
 
-def _describe_rings(graphs: Graphs, star: Tensor, track: Track) -> tuple[str, list[str]]:
+def _describe_rings(graphs: Graphs, star: Tensor, track: Track, near: str) -> tuple[str, list[str]]:
     """The rings of the graphs that can be searched in time, and a hint to read them."""
     end, most = time.monotonic() + SEARCH_SECONDS, AddRings.max_size
     numbers = takewhile(lambda _: time.monotonic() < end, track(range(len(graphs))))
@@ -167,7 +168,7 @@ def _describe_rings(graphs: Graphs, star: Tensor, track: Track) -> tuple[str, li
         f"{beside.double().mean():,.0f}"
     )
     worth = part >= MANY_ON_RINGS and int(steps.sum()) <= RINGS_COST * int(beside.sum())
-    return said, ["Many nodes lie on rings: pggnn train --model.reads star rings reads them too."] if worth else []
+    return said, [f"Many nodes lie on rings: pggnn train --model.reads {near} rings reads them too."] if worth else []
 
 
 def _origin(graphs: Graphs, degree: Tensor) -> str:

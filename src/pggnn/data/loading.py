@@ -97,7 +97,9 @@ NETWORKX = "in Python: save_jsonl([networkx.read_{}(path)], 'graph.jsonl'), from
 PICKLES = (
     "a pickle could run any code; save tensors, torch.save(data.to_dict(), 'graph.pt'), or save_jsonl([graph], path)"
 )
+SHEET, SMILES = "save it as CSV", "write a CSV file with a column named smiles, and what is to be predicted beside it"
 ELSEWHERE = {
+    ".xlsx": SHEET, ".xls": SHEET, ".ods": SHEET, ".smi": SMILES, ".sdf": SMILES,
     ".graphml": NETWORKX.format("graphml"), ".gml": NETWORKX.format("gml"), ".gexf": NETWORKX.format("gexf"),
     ".pkl": PICKLES, ".pickle": PICKLES, ".gpickle": PICKLES,
     ".mtx": "in Python: scipy.sparse.save_npz('graph.npz', scipy.io.mmread(path))",

@@ -33,6 +33,8 @@ def describe_protocol(config: Config, kind: str) -> str:
     parts = {
         "splits": "The data set's own splits",
         "random": "A random split for each seed: 80 % train, 10 % validate, 10 % test",
+        "scaffold": "A random split for each seed, all molecules of a scaffold in one part: about 80 % train, 10 % "
+        "validate, 10 % test",
     }
     return f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
 

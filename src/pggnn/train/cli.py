@@ -16,12 +16,14 @@ TRAIN = "Train a network on a data set of the paper or on your own graphs."
 
 def train(arguments: Sequence[str]) -> None:
     """Trains a run and prints its figures."""
-    from pggnn.train.options import parse, parser
+    from pggnn.train.options import default_config, parse, parser
 
     if "-h" in arguments or "--help" in arguments:
         parser().print_help()
         return
     config, resume = parse(arguments)
+    if default := default_config(arguments):
+        say(f"{config.data.name} holds molecules: its options are those of --config {default}.", file=sys.stderr)
 
     with loading():
         from pggnn.train.engine.distributed import is_main

@@ -246,7 +246,8 @@ class Config:
             )
         if self.optim.warmup >= self.optim.epochs:
             raise ValueError(
-                f"optim.warmup must be less than optim.epochs, {self.optim.epochs}, got {self.optim.warmup}"
+                f"optim.warmup must be less than optim.epochs, {self.optim.epochs}, got {self.optim.warmup}: "
+                "give it too, such as --optim.warmup 0"
             )
         only, folds = self.protocol.only, self.protocol.number_of_folds
         if len(set(only)) < len(only) or not set(only) <= set(range(folds)):

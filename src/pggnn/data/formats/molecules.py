@@ -96,9 +96,10 @@ def read_molecules(
     elif target is None or not set(schema.targets) <= set(table.header):
         schema = replace(schema, level=None)  # there is nothing to read; the task is known all the same
     written = table.column(smiles or find_smiles(table))
-    splits = table.column(SPLIT) if SPLIT in table.header else None
+    given = next((name for name in table.header if name.lower() == SPLIT), None)
+    splits = None if given is None else table.column(given)
     wanted = schema.targets if schema.level else ()
-    targets = [*zip(*(table.column(name) for name in wanted), strict=True)] if wanted else [()] * len(table.rows)
+    targets = [*zip(*(table.targets(name) for name in wanted), strict=True)] if wanted else [()] * len(table.rows)
     of_atoms, of_bonds = Encoder(ATOM), Encoder(BOND)
     atoms: list[int] = []
     bonds: list[int] = []

@@ -168,6 +168,11 @@ def load_graphs(config: Config, console: Console | None = None) -> Graphs:
         if wrong[1] == "scaffolds":
             raise ValueError("protocol.kind scaffold is for molecules in a CSV file: choose another") from None
         raise ValueError(f"data: {data.name} has no option {wrong[1]}") from None
+    if dataset.table is not None and dataset.schema.task is None:
+        raise ValueError(
+            f"{data.name}: which column is to be predicted? Name it by --data.target; "
+            f"its columns are {dataset.table.columns}"
+        )
     if dataset.left_out and console is not None:
         tell(console, dataset.describe_left_out())
     if len(dataset) < len(graphs := Graphs.of(dataset)):
