@@ -1,4 +1,4 @@
-"""The different sequences that one node reads, with the number of times, by Numba: cycles are counted as they are found."""
+"""The different sequences that one node reads, with the number of times, by Numba: cycles are counted as found."""
 
 import numba
 import numpy as np
