@@ -6,7 +6,7 @@ RUN := $(VENV)/bin
 # Tests start many processes: each would compile all it imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint pytest test-oldest clean
+.PHONY: demo test lint pytest test-oldest dist clean
 
 demo: $(VENV)/ready
 	$(RUN)/pggnn demo
@@ -44,5 +44,18 @@ $(OLDEST)/ready: Makefile
 	$(OLDEST)/bin/python -m pip install --quiet torch==2.6.0 torch_geometric==2.6.1 'numpy<2.3' safetensors pytest hypothesis
 	touch $@
 
+# What goes to PyPI, in dist/, from the last commit: make dist URL=https://HOST/OWNER/pggnn. There relative links and images
+# lead nowhere, so those of the README become addresses in that repository, and the metadata name it.
+PAGE := build/package/README.md
+
+dist: $(VENV)/ready
+	@case "$(URL)" in https://*) ;; *) echo "give the address of the repository: make dist URL=https://HOST/OWNER/pggnn" >&2; exit 2;; esac
+	rm -rf build/package && mkdir -p build/package && git archive HEAD | tar -x -C build/package
+	sed -i -E -e 's#(!\[[^]]*\]\()([^):]+\))#\1$(URL)/raw/main/\2#' -e 's#(\]\()([^):]+\))#\1$(URL)/blob/main/\2#g' $(PAGE)
+	printf '\n[project.urls]\nRepository = "$(URL)"\nDocumentation = "$(URL)/tree/main/docs"\nIssues = "$(URL)/issues"\n' \
+		>> build/package/pyproject.toml
+	$(RUN)/python -m pip install --quiet build
+	$(RUN)/python -m build --outdir dist build/package
+
 clean:
-	rm -rf $(VENV) $(OLDEST)
+	rm -rf $(VENV) $(OLDEST) build dist

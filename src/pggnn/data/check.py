@@ -98,6 +98,8 @@ def summarize(graphs: Graphs, track: Track = iter, near: str = "star") -> FileSu
     )
     if graphs.has_folds:
         parts = "with folds of their own: pggnn train --protocol.kind folds --protocol.folds given"
+        if untested := count - sum(map(len, graphs.splits.values())):
+            parts += f"; {untested:,} are in no test fold and train in each"
     ways = "counting both directions" if is_undirected(edge_index, num_nodes=len(degree)) else "directed"
     topics = {
         "graphs": f"{count:,}" + (f" ({parts})" if parts else "" if masks else ", no split given"),
@@ -195,7 +197,8 @@ def _describe_targets(y: Tensor, classes: Sequence[Name], width: int | None) -> 
     y = y[is_known(y)]
     if not classes:
         low, high, mean = y.min(), y.max(), y.double().mean()
-        return f"{'one value' if width is None else f'{width} values'} from {low:.4g} to {high:.4g}, mean {mean:.4g}"
+        values = "one value" if width in (None, 1) else f"{width} values"
+        return f"{values} from {low:.4g} to {high:.4g}, mean {mean:.4g}"
     counts = torch.bincount(y, minlength=len(classes)).tolist()
     named = [f"{describe(name)} {number:,}" for name, number in zip(classes, counts, strict=True)]
     return f"{len(classes):,} class{'es' * (len(classes) > 1)} ({_listed(named)})"

@@ -36,7 +36,12 @@ def describe_protocol(config: Config, kind: str) -> str:
         "scaffold": "A random split for each seed, all molecules of a scaffold in one part: about 80 % train, 10 % "
         "validate, 10 % test",
     }
-    return f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
+    text = f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
+    if config.protocol.inductive:
+        text += " Training saw the training nodes and the edges between them alone."
+    if config.data.neighbours:
+        text += f" Neighbourhoods are sampled: at most {' × '.join(map(str, config.fan))} neighbours of a node."
+    return text
 
 
 def describe_folds(config: Config) -> str:

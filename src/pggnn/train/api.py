@@ -56,7 +56,7 @@ def fit(
     given: dict[str, dict[str, Any]] = {part: dict(values) for part, values in options.items()}
     optim = {"epochs": epochs, "schedule": "plateau", "patience": patience} | given.get("optim", {})
     first = optim.get("lr", 1e-3)
-    given["optim"] = ({"min_lr": first / 10} if isinstance(first, (int, float)) else {}) | optim
+    given["optim"] = ({"min_lr": float(f"{first / 10:.6g}")} if isinstance(first, (int, float)) else {}) | optim
     if isinstance(graphs, (str, Path)):
         if task is not None:
             raise ValueError(f"task is for graphs in memory, got {task!r}: a file says by itself what its targets are")

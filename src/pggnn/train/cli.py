@@ -38,11 +38,12 @@ def train(arguments: Sequence[str]) -> None:
         return
     say(f"{config.folder}: {summary.metric} {summary}")
     trained = Run.read(config.folder)
-    say(f"To compare with: {trained.beside()}. {trained.warning}".rstrip())
+    say(f"To compare with: {trained.beside()}. {trained.warning}".rstrip(), filled=True)
     if config.protocol.kind == "folds":
         say(
             f"These are the test folds at epoch {', '.join(map(str, summary.epochs))}, where their mean is best, as in "
-            "the paper: the choice has seen them. --protocol.kind nested chooses without."
+            "the paper: the choice has seen them. --protocol.kind nested chooses without.",
+            filled=True,
         )
     say(f"A page about it: {shlex.join(['pggnn', 'report', str(config.folder)])}")
 

@@ -26,7 +26,8 @@ class DataConfig:
     """The graphs."""
 
     name: str
-    """Name of a data set (pggnn data list), or path of your own graphs: JSON lines, a folder in TU's format, or
+    """Name of a data set (pggnn data list), or path of your own graphs: JSON lines, a zip or folder in TU's
+    format, arrays of one large graph (.npz, .pt, .safetensors), or
     molecules as CSV."""
     root: str | None = None
     """Folder of the data sets; by default PGGNN_DATA, else data/."""

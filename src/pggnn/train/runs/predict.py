@@ -256,7 +256,8 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
             if not len(index):
                 raise ValueError(f"{name}: no target is known, so there is nothing to evaluate against")
         outputs, targets = trained.answers(collater, index, [trial], by_node=by_node)
-        figures: dict[str, Any] = task.measure(outputs, targets)
+        measured: dict[str, Any] = task.measure(outputs, targets)
+        figures = {task.metric: measured[task.metric]} | measured  # the run's own comes first
         if data is None:
             guess = task.guess(task.targets(graphs.targets(found.train, found.by_node)))
             figures["baseline"] = task.baseline(guess, targets)[task.metric]

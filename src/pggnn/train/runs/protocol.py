@@ -166,7 +166,7 @@ def _fold(config: Config, graphs: Graphs, trial: Trial, every: Tensor) -> Split:
         if not graphs.has_folds:
             raise ValueError(
                 "protocol.folds is given, but no folds come with these graphs: a folder 10fold_idx with test_idx-1.txt "
-                "to test_idx-10.txt, where each graph is in one of them; give a number of folds"
+                "to test_idx-10.txt, where no graph is in two of them; give a number of folds"
             )
         test = every[torch.isin(every, graphs.splits[FOLDS[fold]])]
         train = every[~torch.isin(every, test)]
