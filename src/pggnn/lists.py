@@ -30,10 +30,14 @@ class ListPlan(NamedTuple):
     """``[R]`` node that each sequence is read for."""
     head: Tensor
     """``[E]`` node that each edge of the graph leads to."""
+    times: Tensor | None = None
+    """Sparse ``[N, R]``: how often each node has each sequence; by default once its owner, and never another. Several
+    nodes may share a sequence where their features are the same."""
 
     def to(self, device: torch.device | str) -> "ListPlan":
         """On another device."""
-        return ListPlan(self.plan.to(device), self.owner.to(device), self.head.to(device))
+        times = None if self.times is None else self.times.to(device)
+        return ListPlan(self.plan.to(device), self.owner.to(device), self.head.to(device), times)
 
 
 @dataclass(frozen=True)

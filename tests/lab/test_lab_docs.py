@@ -57,6 +57,18 @@ def test_brec_figures_are_those_of_the_outcomes(folder, column):
         assert shown[family] == apart
 
 
+def test_figures_of_rings_are_those_of_the_outcomes():
+    lines = (ROOT / "results" / "brec" / "rings6" / "pairs.jsonl").read_text().splitlines()
+    outcomes = [PairResult(**json.loads(line)) for line in lines]
+    assert all(
+        one.reliability < 1e-3 and (one.distance > 2e8 if one.apart else one.distance < 1.1e-3) for one in outcomes
+    )
+    rows = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", TEXT, re.MULTILINE)]
+    shown = {cells[0]: [cell.strip("*") for cell in cells[2:4]] for cells in rows if len(cells) == 5}
+    for family, apart, compared, unreliable, _ in summarise(outcomes)[1:]:
+        assert shown[family] == [compared, apart] and unreliable == "0"
+
+
 @pytest.mark.parametrize(
     ("folder", "column", "apart"),
     [("structure0", "no bits", 0), ("structure1", "one bit", 118), ("trios", "trios", 209)],

@@ -17,6 +17,7 @@ PAPER = {
     "zinc": (64, 128, 5, 0.0, "sum"),
 }  # fmt: skip
 BEYOND = {"mutag", "molecule", "zinc_rings", "molhiv", "peptides"}
+BEYOND |= {"cycles3", "cycles4", "cycles5", "cycles6", "chordal"}
 TU = {"proteins", "nci1", "imdb_b", "imdb_m", "collab"}
 
 

@@ -63,7 +63,8 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     network.add_argument(
         "--most-steps", type=int, default=2**25, metavar="S",
-        help="fewer numberings, or smaller rings, where there are so many that a batch would have more steps",
+        help="fewer numberings, or smaller rings, where there are so many that a batch would have more steps; with one "
+        "layer, where a graph has more rings to read",
     )  # fmt: skip
     training = sub.add_argument_group("training; the defaults are those of BREC's own program")
     training.add_argument("--epochs", type=int, default=20, help="most epochs")
@@ -163,10 +164,10 @@ def write_pages(outcomes: Sequence["PairResult"], folder: Path) -> None:
         here = [outcome for outcome in outcomes if outcome.family == family]
         rows = [
             (one.pair, ("yes" if one.apart else "no") + ", unreliable" * (not one.reliable), f"{one.distance:.4g}",
-             f"{one.reliability:.4g}", f"{one.loss:.3f}", one.epochs)
+             f"{one.reliability:.4g}", f"{one.loss:.3f}", one.epochs, one.rings or "")
             for one in here
         ]  # fmt: skip
-        headings = ("pair", "told apart", "T²/32", "of one graph", "last loss", "epochs")
+        headings = ("pair", "told apart", "T²/32", "of one graph", "last loss", "epochs", "largest rings")
         lines = [
             f"# {family}: {sum(one.apart for one in here)} of {len(here)} pairs told apart\n",
             f"A pair is told apart where its T²/32 exceeds {THRESHOLD}; relabellings of one graph must stay below.\n",

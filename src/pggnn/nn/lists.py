@@ -76,7 +76,10 @@ class ListConv(SequenceConv):
         )  # fmt: skip
         if self.reading.rescale or self.reading.mean:
             found = found * self.reading.scale(lists.plan.degree, found.dtype).unsqueeze(-1)
-        out = read_out(found, lists.owner, x.size(0), "sum", lists)
+        if lists.times is None:
+            out = read_out(found, lists.owner, x.size(0), "sum", lists)
+        else:
+            out = torch.sparse.mm(lists.times.to(found.dtype), found)
         return out if self.lin_root is None else out + self.lin_root(x)
 
     def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
