@@ -151,7 +151,8 @@ class CIN(Network):
         layers = [cells.features(x, plan, edge_attr)]
         with masked_rows(self, real):
             for conv, norms in zip(self.convs, self.norms, strict=True):
-                found = zip(norms, conv(layers[-1], cells), graphs, strict=True)  # type: ignore[arg-type]
+                assert isinstance(norms, torch.nn.ModuleList)
+                found = zip(norms, conv(layers[-1], cells), graphs, strict=True)
                 layers.append([norm(one, *where).relu() for norm, one, where in found])
         with without_autocast(x):
             if self.level == "node":

@@ -52,7 +52,7 @@ def find_lists(
         chords: Also rings with chords.
         limit: Most lists of a graph, if not that of the search.
     """
-    every, options = range(len(graphs)), {"chords": True} if chords else {}
+    every, options = range(len(graphs)), dict[str, int]({"chords": True} if chords else {})
     options |= {} if limit is None else {"limit": limit}
     path = cache_home() / "lists" / f"{kind}{most}{'-chords' * chords}-{VERSION}-{graphs.structure_digest()}.npz"
     arrays = read(path)

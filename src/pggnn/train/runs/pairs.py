@@ -38,18 +38,19 @@ def bytes_of_pair(model: ModelConfig, schema: Schema) -> float:
     with torch.random.fork_rng([]):
         network = build_network(model, schema).train()
     kept: dict[int, int] = {}
+    saved: list[Tensor] = []
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         kept[storage.data_ptr()] = storage.nbytes()
+        saved.append(tensor)  # so that it is not freed, and its address used again
         return tensor
 
     weights = {weight.untyped_storage().data_ptr() for weight in network.parameters()}
     plan = Plan.build(torch.empty(2, 0, dtype=torch.long), NODES, network.flow)
     x = torch.zeros(NODES, max(schema.in_channels, 1))
     edge_attr = torch.zeros(0, schema.edge_dim) if model.edge_features else None
-    saved: list[Tensor] = []  # so that none is freed and its address used again
-    with saved_tensors_hooks(lambda tensor: saved.append(tensor) or keep(tensor), lambda tensor: tensor):
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
         network(x, plan, None, edge_attr)
     total = sum(size for address, size in kept.items() if address not in weights)
     widest = max(norm.num_features for norm in network.modules() if isinstance(norm, torch.nn.BatchNorm1d))
