@@ -1,10 +1,10 @@
-"""Molecules: ``pggnn train --config molecule`` beside Chemprop with its defaults, on the same rows of the same files.
+"""Molecules: ``pggnn train --config molecule`` beside Chemprop with its defaults, and a plain GINE, on the same rows.
 
     python -m venv chemprop && chemprop/bin/pip install chemprop
     python benchmarks/molecules.py DATA --chemprop chemprop/bin/chemprop --out DIR --sets esol freesolv
 
 ``DATA`` holds MoleculeNet's files (``esol.csv``, …). For each set and seed one file is written, with a random split
-(80/10/10 %) in a column; both programs read it, and what they predict for its test rows is measured by the same code.
+(80/10/10 %) in a column; all programs read it, and what they predict for its test rows is measured by the same code.
 What is in ``DIR/figures.jsonl`` already is not trained again. Chemprop is needed by this script alone.
 """
 
@@ -41,7 +41,7 @@ SETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tox21": ("AUROC", TOX21),
 }
 """Metric and columns to predict of each file."""
-PROGRAMS = ("pggnn", "chemprop")
+PROGRAMS = ("pggnn", "chemprop", "gine")
 SMILES = "smiles"
 
 
@@ -116,6 +116,17 @@ def train_pggnn(
     return {name: [*map(float, table.column(column))] for name, column in names.items()}, took
 
 
+def train_gine(
+    targets: Sequence[str], files: tuple[Path, Path], folder: Path, seed: int, threads: int
+) -> tuple[dict[str, list[float]], tuple[float, float]]:
+    """The control's answers for the test rows, by column, and its time."""
+    answers = folder / "gine.csv"
+    command = [sys.executable, str(Path(__file__).with_name("gine.py")), *map(str, (*files, answers))]
+    took = run([*command, "--targets", *targets, "--seed", str(seed)], threads)
+    table = read_table(answers)
+    return {name: [*map(float, table.column(name))] for name in targets}, took
+
+
 def measure(metric: str, answers: dict[str, list[float]], test: Path) -> float:
     """RMSE, or the mean AUROC of the columns that have both classes."""
     table, figures = read_table(test), []
@@ -137,17 +148,17 @@ def table(lines: list[dict[str, Any]]) -> str:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in sorted(lines, key=lambda one: (list(SETS).index(one["set"]), one["program"], one["seed"])):
         groups.setdefault((line["set"], line["program"]), []).append(line)
+    seeds = sorted({line["seed"] for line in lines})
     rows = []
     for (name, program), found in groups.items():
-        figures = [one["figure"] for one in found]
-        rows.append(
-            (name, SETS[name][0], program, " ".join(str(one["seed"]) for one in found),
-             ", ".join(f"{figure:.3f}" for figure in figures), f"{statistics.fmean(figures):.3f}",
-             f"{statistics.fmean(one['seconds'] for one in found):.0f}",
-             f"{statistics.fmean(one['cpu'] for one in found):.0f}")
-        )  # fmt: skip
-    headings = ("set", "metric", "program", "seeds", "test", "mean", "seconds", "CPU seconds")
-    return "\n".join(markdown_table(headings, rows, ("set", "metric", "program", "seeds")))
+        figures = {one["seed"]: one["figure"] for one in found}
+        spread = f" ± {statistics.pstdev(figures.values()):.3f}" if len(figures) > 1 else ""
+        each = [f"{figures[seed]:.3f}" if seed in figures else "" for seed in seeds]
+        time = statistics.fmean(one["cpu"] for one in found)
+        metric = f"{SETS[name][0]} {'↓' if SETS[name][0] == 'RMSE' else '↑'}"
+        rows.append((name, metric, program, *each, f"{statistics.fmean(figures.values()):.3f}{spread}", f"{time:.0f}"))
+    headings = ("set", "metric", "program", *(f"seed {seed}" for seed in seeds), "mean ± std", "CPU s")
+    return "\n".join(markdown_table(headings, rows, ("set", "metric", "program")))
 
 
 def main() -> None:
@@ -155,7 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder of MoleculeNet's CSV files")
     parser.add_argument("--chemprop", default="chemprop", metavar="PROGRAM", help="Chemprop's command")
-    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS, help="(default: both)")
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS, help="(default: all)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of files, runs and figures")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=[*SETS], help="data sets (default: all)")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="(default: 0 1 2)")
@@ -172,6 +183,8 @@ def main() -> None:
                 files = write_files(args.data / f"{name}.csv", targets, seed, folder)
                 if program == "chemprop":
                     found, took = train_chemprop(args.chemprop, metric, targets, files, folder, seed, args.threads)
+                elif program == "gine":
+                    found, took = train_gine(targets, files, folder, seed, args.threads)
                 else:
                     found, took = train_pggnn(metric, targets, files, folder, seed, args.threads, options)
                 line = {"set": name, "seed": seed, "program": program, "figure": measure(metric, found, files[1])}

@@ -1,4 +1,5 @@
 import os
+import shutil
 from contextlib import redirect_stderr
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,3 +70,48 @@ def data_root():
     if not (root / "tu" / "MUTAG.zip").exists():
         pytest.skip(f"the real data sets are not at {root}; set PGGNN_DATA to their folder")
     return root.resolve()
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser, one for all tests of a file; they are skipped where none is installed."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is missing: pip install playwright")
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip("no browser is installed: apt-get install chromium")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=path, args=QUIET)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens an HTML file without a network; at the end the console has no errors, and nothing else was asked for."""
+    complaints, opened = [], []
+
+    def visit(file, width=1280, scheme="light", **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, **options
+        )
+        page = context.new_page()
+        opened.append(context)
+        page.set_default_timeout(10_000)
+        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        address = Path(file).resolve().as_uri()
+        page.on("request", lambda asked: complaints.append(asked.url) if asked.url.split("#")[0] != address else None)
+        page.add_init_script(path=Path(__file__).parent / "checks.js")
+        page.goto(address)
+        return page
+
+    yield visit
+    for context in opened:
+        context.close()
+    assert complaints == []

@@ -94,6 +94,17 @@ def test_a_loop_of_ones_own_learns_to_count(capsys):
     assert f"test MAE {error:.3f}" in capsys.readouterr().out
 
 
+def test_links_are_predicted_better_than_by_features(capsys):
+    example = load("link_prediction")
+    data = example.planted(300)
+    joined, others = data.edge_index, torch.randint(300, (2, 3000), generator=torch.Generator().manual_seed(0))
+    alike = (data.x @ data.x.t())[tuple(torch.cat([joined, others], 1))]
+    own = example.roc_auc_score(torch.arange(len(alike)) < joined.size(1), alike)
+    found = example.run(data, 16, 40)
+    assert found > own + 0.1, f"{found:.3f} with the network, {own:.3f} by the features alone"
+    assert f"test AUROC {found:.3f}" in capsys.readouterr().out
+
+
 def test_molecules_with_rings(capsys):
     """Pairs that lie opposite each other are seen by who reads the ring."""
     example = load("molecules")

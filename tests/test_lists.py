@@ -90,7 +90,7 @@ def test_graphs_without_edges():
 @pytest.mark.parametrize(
     ("kind", "attributes", "message"),
     [
-        ("cliques", {}, "of the kind 'rings', 'paths', 'hops', 'lists', 'rings-one-way', 'ring-sets', got 'cliques'"),
+        ("cliques", {}, "of the kind 'rings', 'paths', 'hops', 'lists', .*, got 'cliques'"),
         ("rings", {}, "needs ring_index, ring_size"),
         ("rings", {"ring_index": [0, 1], "ring_size": [2]}, "at least 3 nodes, got one of 2"),
         ("paths", {"path_index": [0], "path_size": [1]}, "at least 2 nodes"),
@@ -108,4 +108,5 @@ def test_what_is_refused(kind, attributes, message):
 def test_kinds_have_layers():
     from pggnn.nn.blocks import LIST_LAYERS
 
-    assert {name: layer.kind for name, layer in LIST_LAYERS.items()} == {name: name for name in LISTS}
+    read = [name for name in LISTS if not name.endswith("-cells")]  # which no RNN reads
+    assert {name: layer.kind for name, layer in LIST_LAYERS.items()} == {name: name for name in read}

@@ -29,6 +29,21 @@ def code(language, section, page=README):
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
+def test_on_pypi_nothing_is_relative(tmp_path):
+    """Links and images of the README become addresses of files that are there."""
+    page, url = tmp_path / "README.md", "https://host.example/me/pggnn"
+    page.write_text(README)
+    shown = ["make", "-n", "dist", f"URL={url}", f"PAGE={page}", f"VENV={tmp_path}"]
+    lines = subprocess.run(shown, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    (command,) = [line for line in lines if line.startswith("sed ")]
+    subprocess.run(command, shell=True, check=True)
+    links = re.findall(r"\]\(([^)#]*)", page.read_text())
+    assert len(links) == len(re.findall(r"\]\(", README)) > 10 and f"{url}/raw/main/docs/group7.svg" in links
+    for link in links:
+        path = re.sub(f"^{url}/(raw|blob)/main/", "", link)
+        assert path.startswith("https://arxiv.org/") or (path != link and (ROOT / path).exists()), link
+
+
 def test_code_of_the_layers_page_runs():
     plan, recorded = code("python", "For speed", LAYER)
     x, edge_index, batch = torch.randn(len(DEGREES), 16), random_graph(), torch.zeros(len(DEGREES), dtype=torch.long)
@@ -72,7 +87,10 @@ def test_the_layer_alone_needs_no_extras():
 
 PAGES = [
     "README.md", "results/README.md", "benchmarks/README.md", "docs/layer.md", "docs/data.md", "docs/training.md",
-    "docs/results.md", "docs/structure.md", "docs/architecture.md", "docs/beyond.md",
+    "docs/results.md", "docs/structure.md", "docs/architecture.md", "docs/beyond.md", "docs/explore.md",
+    "CONTRIBUTING.md", "CHANGELOG.md",
+    *(page.relative_to(ROOT).as_posix() for folder in ("", "tutorials/", "api/") for page in
+      sorted(ROOT.glob(f"docs/{folder}*.md")) if page.name in ("start.md", "idea.md") or folder),
 ]  # fmt: skip
 
 

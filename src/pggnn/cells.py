@@ -43,6 +43,11 @@ class Cell:
 
     ``step(x, h, state)`` takes the gates' input part ``W_ih x + b_ih`` and hidden part ``W_hh h + b_hh``, each of
     ``gates`` blocks, and returns the next state, hidden vector first.
+
+    Example:
+        >>> from pggnn.cells import CELLS
+        >>> CELLS["gru"].gates, CELLS["lstm"].states, CELLS["linear"].affine is not None
+        (3, 2, True)
     """
 
     gates: int
@@ -87,6 +92,13 @@ class Recurrence(torch.nn.Module):
 
     State dicts move freely between this module and its namesake there. It only holds weights: the sequences are read by
     :func:`pggnn.ops.group_recurrence`. The cell ``"linear"`` has ``weight_ih_l0`` and ``bias_ih_l0`` alone.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.cells import Recurrence
+        >>> rnn = Recurrence(8, 16, num_layers=2, cell="lstm")
+        >>> rnn.load_state_dict(torch.nn.LSTM(8, 16, num_layers=2).state_dict())
+        <All keys matched successfully>
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, cell: str = "lstm") -> None:

@@ -88,6 +88,10 @@ def groups(args: argparse.Namespace) -> None:
         from pggnn.report.figures import draw_group
 
         say(f"\nFigure: {draw_group(n, args.figure)}")
+    if args.animation is not None:
+        from pggnn.report.animation import animate_pairs
+
+        say(f"\nMoving picture: {animate_pairs(n, args.animation)}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -110,15 +114,16 @@ def parser() -> argparse.ArgumentParser:
 
     sub = command(
         "groups", groups, "Show the permutation σ, the group it generates, and the pairs its arrangements cover.",
-        "  pggnn groups 7\n  pggnn groups 8 --figure group8.svg",
+        "  pggnn groups 7\n  pggnn groups 8 --figure group8.svg\n  pggnn groups 7 --animation pairs.svg",
     )  # fmt: skip
     sub.add_argument("n", type=int, help=f"number of neighbours, 0 to {MOST_NEIGHBOURS}")
     sub.add_argument(
         "--all", action="store_true", help=f"print every arrangement, not only the first {MOST_ARRANGEMENTS}"
     )
     sub.add_argument("--figure", type=Path, metavar="FILE", help="also draw them, to .svg, .png or .pdf")
+    sub.add_argument("--animation", type=Path, metavar="FILE", help="also draw them one after another, to .svg")
 
-    for module in ("train", "report"):
+    for module in ("train", "report", "explore"):
         import_module(f"pggnn.{module}.cli").add_commands(command)
     for module, (summary, examples) in FOLDERS.items():
         import_module(f"pggnn.{module}.cli").add_commands(command(module, None, summary, examples))

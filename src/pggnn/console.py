@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -42,19 +43,20 @@ def visible(text: object) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
-def say(text: object, file: TextIO | None = None) -> None:
-    """Prints a text, made :func:`visible`."""
-    print(visible(text), file=file or sys.stdout, flush=True)
+def say(text: object, file: TextIO | None = None, filled: bool = False) -> None:
+    """Prints a text, made :func:`visible`; on a terminal in lines of whole words if ``filled``."""
+    file, shown = file or sys.stdout, visible(text)
+    print(fill(shown) if filled and file.isatty() else shown, file=file, flush=True)
 
 
 def tell(console: "Console", text: str) -> None:
-    """The same beside progress bars; brackets in it are no markup."""
-    console.print(visible(text), soft_wrap=True, highlight=False, markup=False)
+    """The same beside progress bars, on a terminal in lines of whole words; brackets in it are no markup."""
+    console.print(visible(text), soft_wrap=not console.is_terminal, highlight=False, markup=False)
 
 
 def is_live(console: "Console") -> bool:
-    """Whether it shows bars: a terminal or a notebook."""
-    return console.is_terminal or console.is_jupyter
+    """Whether it shows bars: a terminal, or a notebook with ipywidgets; others get lines."""
+    return console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
 
 
 LINES = 30.0

@@ -19,7 +19,7 @@ MOST_BYTES = 16 * 2**20
 DEEPEST = 20
 """Levels of lists and mappings in a YAML file."""
 FORMULA = re.compile("[=+@＝＋－＠-]")
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
 LARGEST = {int: 2**63, float: sys.float_info.max}
 WORDS = {
     dict: "an object {…}", list: "a list […]", tuple: "a list […]", str: "text", bool: "true or false",

@@ -20,6 +20,14 @@ class Permutation:
 
     Compose with ``*`` (right factor first), invert with ``~``, raise to any power with ``**``, apply to an element by
     calling it and to a sequence with :meth:`act`.
+
+    Example:
+        >>> from pggnn.groups import Permutation
+        >>> turn = Permutation((1, 2, 0))
+        >>> turn, turn * turn, ~turn, turn**3
+        ((1 2 3), (1 3 2), (1 3 2), e)
+        >>> turn.act("abc")
+        ('b', 'c', 'a')
     """
 
     images: tuple[int, ...]
@@ -87,7 +95,16 @@ class Permutation:
 
 @dataclass(frozen=True, repr=False)
 class CyclicGroup:
-    """⟨generator⟩; ``group[k]`` is the generator's k-th power, ``iter(group)`` runs through e, σ, σ², …"""
+    """⟨generator⟩; ``group[k]`` is the generator's k-th power, ``iter(group)`` runs through e, σ, σ², …
+
+    Example:
+        >>> from pggnn.groups import CyclicGroup, Permutation
+        >>> turns = CyclicGroup(Permutation((1, 2, 3, 0)))
+        >>> turns, turns[2]
+        (⟨(1 2 3 4)⟩ ≅ Z_4 on 4 elements, (1 3)(2 4))
+        >>> turns.arrangements[1]
+        (1, 2, 3, 0)
+    """
 
     generator: Permutation
 
@@ -132,7 +149,13 @@ def cycle(n: int) -> tuple[int, ...]:
 
 
 def sigma(n: int) -> Permutation:
-    """σ of Eq. 2 on n neighbours."""
+    """σ of Eq. 2 on n neighbours.
+
+    Example:
+        >>> from pggnn.groups import sigma
+        >>> sigma(7)
+        (2 4 6 7 5 3)
+    """
     images = list(range(n))
     ring = cycle(n)
     for i, j in zip(ring, ring[1:] + ring[:1], strict=True):
@@ -142,12 +165,26 @@ def sigma(n: int) -> Permutation:
 
 @cache
 def group(n: int) -> CyclicGroup:
-    """𝔊 of Lemma 2 on n neighbours."""
+    """𝔊 of Lemma 2 on n neighbours.
+
+    Example:
+        >>> from pggnn.groups import coverage, group
+        >>> group(7)
+        ⟨(2 4 6 7 5 3)⟩ ≅ Z_6 on 7 elements
+        >>> len(coverage(group(7).arrangements[:3])), 7 * 6 // 2  # three arrangements, read one way, have every pair
+        (21, 21)
+    """
     return CyclicGroup(sigma(n))
 
 
 def order(n: Any) -> Any:
-    """|𝔊| in closed form (Lemma 2): n for even n, n − 1 for odd n, 1 for n ≤ 1. Integers and integer tensors."""
+    """|𝔊| in closed form (Lemma 2): n for even n, n − 1 for odd n, 1 for n ≤ 1. Integers and integer tensors.
+
+    Example:
+        >>> from pggnn.groups import order
+        >>> [order(n) for n in range(9)]
+        [1, 1, 2, 2, 4, 4, 6, 6, 8]
+    """
     return n - (n & 1) + (n < 2) * 1
 
 
@@ -157,6 +194,11 @@ def slot(k: Any, t: Any, n: Any) -> Any:
     σ turns its cycle by one place, so σᵏ(t) is three steps of arithmetic: find the place of t on the cycle, go k places
     on, read the element there. Even elements stand at the cycle's front in rising order, odd ones behind in falling
     order; an odd n has the fixed point 0 before them.
+
+    Example:
+        >>> from pggnn.groups import slot
+        >>> [slot(1, t, 7) for t in range(7)]  # what σ reads first, second, …
+        [0, 3, 1, 5, 2, 6, 4]
     """
     fixed = n & 1
     length = n - fixed
@@ -267,7 +309,13 @@ def path_pairs(arrangement: Sequence[int]) -> list[Pair]:
 def coverage(
     arrangements: Iterable[Sequence[int]], pairs: Callable[[Sequence[int]], list[Pair]] = ring_pairs
 ) -> dict[Pair, int]:
-    """How often each ordered pair is covered by the arrangements together."""
+    """How often each ordered pair is covered by the arrangements together.
+
+    Example:
+        >>> from pggnn.groups import coverage
+        >>> coverage([(0, 1, 2)])
+        {(0, 1): 1, (1, 2): 1, (2, 0): 1}
+    """
     counts: dict[Pair, int] = {}
     for arrangement in arrangements:
         for pair in pairs(arrangement):

@@ -30,10 +30,14 @@ class ListPlan(NamedTuple):
     """``[R]`` node that each sequence is read for."""
     head: Tensor
     """``[E]`` node that each edge of the graph leads to."""
+    times: Tensor | None = None
+    """Sparse ``[N, R]``: how often each node has each sequence; by default once its owner, and never another. Several
+    nodes may share a sequence where their features are the same."""
 
     def to(self, device: torch.device | str) -> "ListPlan":
         """On another device."""
-        return ListPlan(self.plan.to(device), self.owner.to(device), self.head.to(device))
+        times = None if self.times is None else self.times.to(device)
+        return ListPlan(self.plan.to(device), self.owner.to(device), self.head.to(device), times)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,12 @@ def around_once(size: Tensor) -> Sequences:
     return ring[step > 0], length[step > 0], first[step > 0], step[step > 0]
 
 
+def once_around(size: Tensor) -> Sequences:
+    """Each ring once, from its first member round to it."""
+    nothing = torch.zeros_like(size)
+    return torch.arange(len(size), device=size.device), size + 1, nothing, nothing + 1
+
+
 def to_ends(size: Tensor) -> Sequences:
     """Each path towards each of its ends."""
     path = torch.arange(len(size), device=size.device).repeat_interleave(2)
@@ -91,17 +101,23 @@ LISTS: dict[str, ListKind] = {
     "lists": ListKind("list", as_given),
     "rings-one-way": ListKind("ring", around_once, least=3),
     "ring-sets": ListKind("ring", around, least=3),
+    "ring-cells": ListKind("ring", once_around, least=3),
+    "triangle-cells": ListKind("triangle", once_around, least=3),
 }
 """``rings``: chordless or simple cycles. ``paths``: each is stored once, and read towards both of its ends, for that
 end. ``hops``: a node, then those at one distance from it, which ``hop_distance`` (``[L]``) says. ``lists``: those of
 one's own, each read in its order for the node that it begins with. To compare with: ``rings-one-way`` depends on how a
-ring is stored, and ``ring-sets`` does not depend on the order of its members."""
+ring is stored, and ``ring-sets`` does not depend on the order of its members. For models whose cells have features:
+``ring-cells`` and ``triangle-cells``, each once, with its edges."""
 
 
 def read_lists(kind: str, data: Data, flow: str = "source_to_target") -> ListPlan:
     """What is read of the lists of this kind in a graph or batch. Checks them.
 
     Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn.lists import read_lists
         >>> data = Data(x=torch.randn(4, 8), edge_index=torch.tensor([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]))
         >>> data.ring_index, data.ring_size = torch.tensor([0, 1, 2]), torch.tensor([3])
         >>> read_lists("rings", data).plan

@@ -33,6 +33,13 @@ def star(edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "sour
 
     Returns:
         The lists, and how many nodes there are to be read.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.neighbourhoods import star
+        >>> lists, nodes = star(torch.tensor([[2, 0, 1], [0, 1, 0]]), num_nodes=3)
+        >>> lists.member.split(lists.size.tolist())
+        (tensor([2, 1]), tensor([0]), tensor([], dtype=torch.int64))
     """
     if flow not in ("source_to_target", "target_to_source"):
         raise ValueError(f'flow must be "source_to_target" or "target_to_source", got {flow!r}')

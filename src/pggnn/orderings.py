@@ -34,6 +34,12 @@ class Reading:
         limit: At most this many orders, evenly spaced; ``None`` is the whole group.
         rescale: Whether a sum over ``limit`` orders stands for the sum over the group, and is scaled by |𝔊| / limit.
         mean: Whether the mean over the orders is taken instead of their sum.
+
+    Example:
+        >>> from pggnn.orderings import Reading
+        >>> reading = Reading("pairs", "merged")
+        >>> [int(reading.slot(1, t, 4)) for t in range(6)]  # -1 is the reader itself
+        [-1, 2, 0, 3, 1, -1]
     """
 
     group: str = "pairs"
@@ -162,6 +168,11 @@ def read(orderings: Orderings, group: str = "pairs", frame: Frame = "merged", re
     """The :class:`Reading` that a layer's ``orderings`` and ``reduce`` stand for.
 
     ``"random"`` reads like ``"single"``: the layer then renumbers the neighbours at random each time (π-SGD).
+
+    Example:
+        >>> from pggnn.orderings import read
+        >>> read("group", "pairs", "merged", "sum").count(7), read(3, "pairs", "merged", "sum").count(7)
+        (6, 3)
     """
     if reduce not in ("sum", "mean"):
         raise ValueError(f'reduce must be "sum" or "mean", got {reduce!r}')

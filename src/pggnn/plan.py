@@ -24,6 +24,16 @@ class Plan:
 
     Neighbour ``i`` of node ``v`` sits in slot ``start[v] + i``; its number ``i`` is the rank of its edge among those of
     ``v`` in ``edge_index``. Duplicate edges are neighbours of their own; a self-loop makes ``v`` its own neighbour.
+
+    Example:
+        >>> import torch
+        >>> from pggnn import PGConv, Plan
+        >>> edges = torch.tensor([[0, 1, 1, 2, 2, 0, 2, 3], [1, 0, 2, 1, 0, 2, 3, 2]])  # a triangle, and node 3
+        >>> plan = Plan.build(edges, num_nodes=4)
+        >>> plan
+        Plan(nodes=4, edges=8, max_degree=3)
+        >>> PGConv(8, 16)(torch.randn(4, 8), plan).shape  # as many layers as you like read the same plan
+        torch.Size([4, 16])
     """
 
     neighbor: Tensor

@@ -28,6 +28,13 @@ def find_rings(
         max_size: Most nodes of a ring, at least 3.
         chords: Also rings with chords: edges between nodes that do not follow each other, as in naphthalene's 10-ring.
         limit: Most rings. A graph with more is refused, and so is a search of more than 500 steps for each of them.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.search import find_rings
+        >>> square = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])  # with one diagonal
+        >>> find_rings(square, 4)[1], find_rings(square, 4, chords=True)[1]
+        (tensor([3, 3]), tensor([3, 4, 3]))
     """
     what = f"{'simple' if chords else 'chordless'} cycles of 3 to {max_size} nodes"
     neighbours = _neighbours(edge_index, num_nodes)
@@ -57,6 +64,12 @@ def find_paths(
         length: Most edges of a path, at least 2.
         shortest: Only paths whose ends no shorter path joins.
         limit: Most paths. A graph with more is refused, and so is a search of more than 100 steps for each of them.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.search import find_paths
+        >>> find_paths(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4, length=3)
+        (tensor([0, 1, 2, 0, 1, 2, 3, 1, 2, 3]), tensor([3, 4, 3]))
     """
     what = f"{'shortest' if shortest else 'simple'} paths of 2 to {length} edges"
     neighbours = _neighbours(edge_index, num_nodes)
@@ -90,6 +103,13 @@ def find_hops(edge_index: Tensor, num_nodes: int, hops: int, limit: int = 1_000_
 
     Returns:
         ``index``, ``size``, and ``distance``: ``[R]`` distance of each list.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.search import find_hops
+        >>> index, size, distance = find_hops(torch.tensor([[0, 1], [1, 2]]), 3, hops=2)
+        >>> size, distance
+        (tensor([2, 2, 3, 2, 2]), tensor([1, 2, 1, 1, 2]))
     """
     search = _Search(_neighbours(edge_index, num_nodes), f"places within distance {hops}", "hops", hops, 1, limit, 10)
     distances: list[int] = []

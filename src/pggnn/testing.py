@@ -35,6 +35,12 @@ def random_graph(degrees: Sequence[int] = DEGREES, seed: int = 0) -> Tensor:
     """An ``edge_index`` in which node v has ``degrees[v]`` incoming edges from random nodes, in random order.
 
     Self-loops and duplicate edges occur.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.testing import random_graph
+        >>> torch.bincount(random_graph((2, 0, 3))[1])  # incoming edges of each node
+        tensor([2, 0, 3])
     """
     generator = torch.Generator().manual_seed(seed)
     target = torch.repeat_interleave(torch.arange(len(degrees)), torch.tensor(degrees, dtype=torch.long))
@@ -65,7 +71,13 @@ def features(layer: Layer, nodes: int, in_channels: int, seed: int = 0) -> Tenso
 
 
 def check_batch_independence(layer: Layer, in_channels: int) -> None:
-    """A graph gives the same output alone and among others."""
+    """A graph gives the same output alone and among others.
+
+    Example:
+        >>> from pggnn import PGConv
+        >>> from pggnn.testing import check_batch_independence
+        >>> check_batch_independence(PGConv(4, 8, cell="gru"), in_channels=4)
+    """
     graphs = [random_graph(DEGREES[: 3 + 2 * index], seed=index) for index in range(4)]
     sizes = [3 + 2 * index for index in range(4)]
     xs = [features(layer, size, in_channels, seed) for seed, size in enumerate(sizes)]
@@ -76,7 +88,13 @@ def check_batch_independence(layer: Layer, in_channels: int) -> None:
 
 
 def check_edge_order(layer: Layer, in_channels: int) -> None:
-    """Only the order of a node's own edges may matter, not how those of different nodes are interleaved."""
+    """Only the order of a node's own edges may matter, not how those of different nodes are interleaved.
+
+    Example:
+        >>> from pggnn import PGConv
+        >>> from pggnn.testing import check_edge_order
+        >>> check_edge_order(PGConv(4, 8, cell="gru"), in_channels=4)
+    """
     edge_index = random_graph()
     x = features(layer, len(DEGREES), in_channels)
     for seed in range(3):
@@ -85,7 +103,13 @@ def check_edge_order(layer: Layer, in_channels: int) -> None:
 
 
 def check_relabelling(layer: Layer, in_channels: int) -> None:
-    """Relabelling the nodes, with each node's numbering of its neighbours kept, permutes the output."""
+    """Relabelling the nodes, with each node's numbering of its neighbours kept, permutes the output.
+
+    Example:
+        >>> from pggnn import PGConv
+        >>> from pggnn.testing import check_relabelling
+        >>> check_relabelling(PGConv(4, 8, cell="gru"), in_channels=4)
+    """
     edge_index = random_graph()
     nodes = len(DEGREES)
     x = features(layer, nodes, in_channels)
@@ -98,7 +122,13 @@ def check_relabelling(layer: Layer, in_channels: int) -> None:
 
 
 def check_gradients(layer: Layer, in_channels: int) -> None:
-    """Gradients of inputs and weights agree with finite differences. The layer must be in float64."""
+    """Gradients of inputs and weights agree with finite differences. The layer must be in float64.
+
+    Example:
+        >>> from pggnn import PGConv
+        >>> from pggnn.testing import check_gradients
+        >>> check_gradients(PGConv(2, 2, cell="linear").double(), in_channels=2)
+    """
     edge_index = random_graph(degrees=(0, 1, 2, 3, 4))
     x = features(layer, 5, in_channels).requires_grad_()
     if x.dtype != torch.double:
@@ -108,7 +138,13 @@ def check_gradients(layer: Layer, in_channels: int) -> None:
 
 
 def check_repeatable(layer: Layer, in_channels: int) -> None:
-    """Two runs give bitwise equal outputs and gradients."""
+    """Two runs give bitwise equal outputs and gradients.
+
+    Example:
+        >>> from pggnn import PGConv
+        >>> from pggnn.testing import check_repeatable
+        >>> check_repeatable(PGConv(4, 8, cell="gru"), in_channels=4)
+    """
     runs = []
     for _ in range(2):
         x = features(layer, len(DEGREES), in_channels).requires_grad_()
@@ -120,7 +156,13 @@ def check_repeatable(layer: Layer, in_channels: int) -> None:
 
 
 def check_empty(layer: Layer, in_channels: int) -> None:
-    """A graph without edges, and one without nodes, give finite outputs of the right shape."""
+    """A graph without edges, and one without nodes, give finite outputs of the right shape.
+
+    Example:
+        >>> from pggnn import PGConv
+        >>> from pggnn.testing import check_empty
+        >>> check_empty(PGConv(4, 8, cell="gru"), in_channels=4)
+    """
     for nodes in (4, 0):
         out = layer(features(layer, nodes, in_channels), torch.empty(2, 0, dtype=torch.long))
         assert out.size(0) == nodes, f"{nodes} nodes without edges gave {out.size(0)} outputs"
@@ -128,13 +170,27 @@ def check_empty(layer: Layer, in_channels: int) -> None:
 
 
 def check_aggregator(layer: Layer, in_channels: int) -> None:
-    """All properties that an aggregator should have in evaluation mode, whether it is sensitive or invariant."""
+    """All properties that an aggregator should have in evaluation mode, whether it is sensitive or invariant.
+
+    Example:
+        >>> from pggnn import PGConv
+        >>> from pggnn.testing import check_aggregator
+        >>> check_aggregator(PGConv(4, 8, cell="gru"), in_channels=4)
+    """
     for check in (check_batch_independence, check_edge_order, check_relabelling, check_repeatable, check_empty):
         check(layer, in_channels)
 
 
 def sensitivity(layer: Layer, in_channels: int, numberings: int = 5) -> float:
-    """The largest change of an output, relative to the outputs' size, when neighbours are renumbered."""
+    """The largest change of an output, relative to the outputs' size, when neighbours are renumbered.
+
+    Example:
+        >>> from pggnn import PGConv
+        >>> from pggnn.nn import PairConv
+        >>> from pggnn.testing import sensitivity
+        >>> sensitivity(PGConv(4, 8), in_channels=4) > 1e-3, sensitivity(PairConv(4, 8).double(), in_channels=4) < 1e-12
+        (True, True)
+    """
     edge_index = random_graph()
     x = features(layer, len(DEGREES), in_channels)
     with torch.no_grad():

@@ -58,8 +58,12 @@ class AddRings(AddLists):
         limit: Most rings of a graph.
 
     Example:
-        >>> AddRings()(Data(edge_index=torch.tensor([[0, 1, 2, 2], [1, 2, 0, 3]]), num_nodes=4)).ring_index
-        tensor([0, 1, 2])
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import AddRings
+        >>> data = AddRings()(Data(edge_index=torch.tensor([[0, 1, 2, 2], [1, 2, 0, 3]]), num_nodes=4))
+        >>> data.ring_index, data.ring_size
+        (tensor([0, 1, 2]), tensor([3]))
     """
 
     attributes = ("ring_index", "ring_size")
@@ -82,6 +86,14 @@ class AddPaths(AddLists):
         length: Most edges of a path.
         shortest: Only paths whose ends no shorter path joins.
         limit: Most paths of a graph.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import AddPaths
+        >>> data = AddPaths(length=2)(Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4))
+        >>> data.path_index.split(data.path_size.tolist())
+        (tensor([0, 1, 2]), tensor([1, 2, 3]))
     """
 
     attributes = ("path_index", "path_size")
@@ -104,6 +116,14 @@ class AddHops(AddLists):
     Args:
         hops: Largest distance.
         limit: Most places of all lists of a graph.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import AddHops
+        >>> data = AddHops(hops=2)(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3))
+        >>> data.hop_index.split(data.hop_size.tolist())[:2], data.hop_distance[:2]
+        ((tensor([0, 1]), tensor([0, 2])), tensor([1, 2]))
     """
 
     attributes = ("hop_index", "hop_size", "hop_distance")

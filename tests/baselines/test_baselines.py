@@ -5,7 +5,7 @@ from torch_geometric.nn import GCNConv, GINConv, GINEConv, global_add_pool
 from torch_geometric.utils import erdos_renyi_graph
 
 from pggnn import Plan
-from pggnn.baselines import GCN, GIN, LRP, RGIN, RP, SAGE, BothEnds
+from pggnn.baselines import GCN, GIN, IGN, LRP, PPGN, RGIN, RP, SAGE, BothEnds, RingGNN
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.testing import random_graph
 
@@ -16,7 +16,7 @@ def graph():
     return torch.randn(20, 5), edge_index, torch.randn(edge_index.size(1), 3)
 
 
-@pytest.mark.parametrize("model", [GIN, GCN, BothEnds])
+@pytest.mark.parametrize("model", [GIN, GCN, BothEnds, IGN, PPGN, RingGNN])
 def test_neighbours_and_nodes_have_no_order(model, graph):
     x, edge_index, _ = graph
     network = model(5, 8, 2, num_layers=2, level="node").eval()
@@ -28,7 +28,7 @@ def test_neighbours_and_nodes_have_no_order(model, graph):
     torch.testing.assert_close(network(x[order], place[edge_index]), out[order])
 
 
-@pytest.mark.parametrize("model", [GIN, GCN, BothEnds])
+@pytest.mark.parametrize("model", [GIN, GCN, BothEnds, IGN, PPGN, RingGNN])
 def test_a_plan_will_do_and_graphs_do_not_see_each_other(model, graph):
     x, edge_index, _ = graph
     network = model(5, 8, 2).eval()
@@ -214,7 +214,7 @@ def test_neighbours_are_not_renumbered_where_their_order_does_not_matter():
     assert [x is graphs.x for x in network.seen] == [True, True]
 
 
-@pytest.mark.parametrize("model", [BothEnds, GCN, GIN, LRP, RGIN, RP, SAGE])
+@pytest.mark.parametrize("model", [BothEnds, GCN, GIN, IGN, LRP, PPGN, RGIN, RP, RingGNN, SAGE])
 def test_every_baseline_learns_without_the_labels(model):
     graphs = Batch.from_data_list(erdos_renyi(2, 6, 0.5))
     network = model(6, 8, 1, num_layers=1, level="node", numbering="labels", numberings=100)

@@ -110,3 +110,16 @@ def test_labels_are_the_cycles_at_each_node(task, size, tmp_path, monkeypatch):
             assert data.y.tolist() == expected
             found += sum(expected)
     assert found > 20
+
+
+def test_counts_of_mean_0_and_deviation_1_where_models_are_chosen_and_constant_features():
+    """Over the nodes of training and validation graphs, which are the first half of those that are generated."""
+    plain, data = (Counting("er", "cycles4", seed=0, graphs=40, **options) for options in (
+        {}, {"rows": False, "standardize": True},
+    ))  # fmt: skip
+    y, scaled = (torch.cat([graph.y for graph in graphs]) for graphs in (plain, data))
+    seen, others = scaled[: 20 * 10], scaled[20 * 10 :]
+    assert seen.mean().abs() < 1e-6 and seen.std() == pytest.approx(1)
+    assert others.mean().abs() > 1e-3, "the test graphs have no part in it"
+    torch.testing.assert_close((y - y[:200].mean()) / y[:200].std(), scaled)
+    assert data.num_features == 1 and all(bool((graph.x == 1).all()) for graph in data)

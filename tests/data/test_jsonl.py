@@ -295,7 +295,7 @@ def test_a_line_of_more_than_a_hundred_megabytes(tmp_path):
     path = tmp_path / "large.jsonl"
     line = json.dumps(PLAIN)
     path.write_text(line[:-1] + " " * 140_000_000 + "}\n" + line)
-    assert problems(path) == ["line 1, a line may have 128 MiB; split the graph or leave out digits"]
+    assert problems(path) == ["line 1, a line may have 128 MiB; leave out digits, or save one large graph as .npz"]
 
 
 def test_later_files_are_read_as_the_first(write):

@@ -97,6 +97,8 @@ def test_the_column_of_smiles_is_found_or_asked_for(write):
     assert load(write("smiles_a,smiles_b", "C,CC"), smiles="smiles_b")[0].num_nodes == 2
     with pytest.raises(ValueError, match="has no column 'z': its columns are 'smiles', 'y'"):
         load(write("smiles,y", "C,1"), target="z")
+    with pytest.raises(ValueError, match="has no column 'solubilty': did you mean 'solubility'\\? Its columns are"):
+        load(write("smiles,solubility", "C,1"), target="solubilty")
 
 
 def test_all_that_cannot_be_read_is_listed_with_its_line(write):
@@ -138,6 +140,19 @@ def test_spreadsheets_of_other_places_are_read(write, tmp_path):
     path.write_bytes("\ufeffsmiles;y\r\nC;1.5\r\n\r\nCC;2.5\r\n".encode())
     table = read_table(path)
     assert table.header == ["smiles", "y"] and table.rows == [["C", "1.5"], ["CC", "2.5"]] and table.lines == [2, 4]
+    path.write_text("smiles;name;y\nC;1,2-dichloroethane;1,5\nCC;3,4;-,25e1\nCCC;;\nCCCC;x;3\n")
+    dataset = load(path, target="y")
+    assert [float(graph.y) for graph in dataset[:2]] == [1.5, -2.5] and dataset.schema.task == "regression"
+    assert dataset.table.rows[1] == ["CC", "3,4", "-,25e1"]
+
+
+def test_a_column_that_is_no_target(write):
+    rows = [f"{'C' * i},{i}" for i in range(1, 31)]
+    with pytest.raises(ValueError, match=r"'smiles' has 30 different texts in 30 rows, such as 'C': expected numbers"):
+        load(write("smiles,y", *rows), target="smiles")
+    with pytest.raises(ValueError, match="'y' has 30 different texts"):  # 1,500 may be one and a half, or more
+        load(write("smiles,y", *(f'C,"{i},500"' for i in range(30))), target="y")
+    assert len(load(write("smiles,y", *(f"C,{i % 15}a" for i in range(30))), target="y").schema.classes) == 15
 
 
 def test_salts_charges_atoms_and_peptides(write):
@@ -148,7 +163,7 @@ def test_salts_charges_atoms_and_peptides(write):
 
 
 def test_a_given_split(write):
-    dataset = load(write("smiles,split,y", "C,train,1.5", "CC,test,2.5", "CCC,val,0.5"), target="y")
+    dataset = load(write("smiles,Split,y", "C,train,1.5", "CC,test,2.5", "CCC,val,0.5"), target="y")
     assert {name: index.tolist() for name, index in dataset.splits.items()} == {"train": [0], "val": [2], "test": [1]}
     with pytest.raises(InvalidFile, match="line 2, split: expected train, val or test, found 'valid'"):
         load(write("smiles,split", "C,valid"))
@@ -193,5 +208,8 @@ def test_check_says_what_a_chemist_looks_out_for(write, capsys):
     said = capsys.readouterr().out
     assert "graph regression" in said and "left out" in said
     assert any("--target NAME" in hint for hint in check(path, skip_invalid=True).hints)
+    for name, way in (("a.xlsx", "save it as CSV"), ("a.smi", "a CSV file with a column named smiles")):
+        with pytest.raises(ValueError, match=f"{name}: .* is not read; .*{way}"):
+            check(write("CCO", name=name))
     with pytest.raises(ValueError, match="is no CSV file"):
         check(write('{"num_nodes": 1, "edges": []}', name="graphs.jsonl"), target=["y"])

@@ -23,7 +23,7 @@ def write_gin(folder, text=GIN, name="SET"):
     with zipfile.ZipFile(folder / "tu" / f"{name}.zip", "w") as archive:
         archive.writestr(f"{name}/{name}.txt", text)
         archive.writestr(f"__MACOSX/{name}/._{name}.txt", "not for us")
-        archive.writestr(f"{name}/10fold_idx/test_idx-1.txt", "0")
+        archive.writestr(f"{name}/10fold_idx/train_idx-1.txt", "0")
     return folder / "tu" / f"{name}.zip"
 
 
@@ -188,3 +188,20 @@ def test_collab_lies_compactly(collab):
     assert (graphs.edge_index[0] != graphs.edge_index[1]).all()
     stored = sum(value.nbytes for _, _, value in graphs.attributes()) + graphs.edge_index.nbytes
     assert stored < 110e6, "one-hot degrees alone would take 550 MB"
+
+
+def test_a_zip_from_the_wild(tmp_path):
+    """Windows' ends of lines, byte order marks, other files, another name of the archive, a graph without edges."""
+    with zipfile.ZipFile(tmp_path / "download (1).zip", "w") as archive:
+        for kind, text in OWN.items():
+            archive.writestr(f"SET/SET_{kind}.txt", "\ufeff" + text.replace("\n", "\r\n") + "\r\n\r\n")
+        archive.writestr("SET/README.txt", "of no use")
+        archive.writestr("__MACOSX/SET/._SET_A.txt", b"\0\5")
+    found, expected = read_tu(tmp_path / "download (1).zip"), read_tu(write_own(tmp_path / "SET"))
+    assert found.schema == expected.schema and torch.equal(found.edge_index, expected.edge_index)
+    assert torch.equal(found.node["x"], expected.node["x"]) and torch.equal(found.graph["y"], expected.graph["y"])
+    (tmp_path / "SET" / "SET_graph_labels.txt").unlink()
+    later = read_tu(tmp_path / "SET", expected.schema)
+    assert "y" not in later.graph and len(later) == len(expected), "predictions need no targets"
+    with pytest.raises(ValueError, match="only pggnn predict needs neither"):
+        read_tu(tmp_path / "SET")

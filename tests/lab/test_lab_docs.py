@@ -35,7 +35,7 @@ def test_the_code_runs(capsys):
 
 def test_slow_commands_are_shown_and_pictures_exist():
     assert set(SLOW) < set(SHOWN)
-    assert SHOWN["lab theorems"].count("pass  ") == 8
+    assert SHOWN["lab theorems"].count("pass  ") == 10
     shown = [line.replace("adjacency rows", "rows").split()[:4] for line in SHOWN["lab transfer"].splitlines()[1:-3]]
     assert shown[::6] == [
         [task, features.split()[-1], str(bits), str(numberings)]
@@ -55,6 +55,18 @@ def test_brec_figures_are_those_of_the_outcomes(folder, column):
     shown = {cells[0]: cells[column].strip("*") for cells in rows if len(cells) == 7}
     for family, apart, *_ in summarise(outcomes)[1:]:
         assert shown[family] == apart
+
+
+def test_figures_of_rings_are_those_of_the_outcomes():
+    lines = (ROOT / "results" / "brec" / "rings6" / "pairs.jsonl").read_text().splitlines()
+    outcomes = [PairResult(**json.loads(line)) for line in lines]
+    assert all(
+        one.reliability < 1e-3 and (one.distance > 2e8 if one.apart else one.distance < 1.1e-3) for one in outcomes
+    )
+    rows = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", TEXT, re.MULTILINE)]
+    shown = {cells[0]: [cell.strip("*") for cell in cells[2:4]] for cells in rows if len(cells) == 5}
+    for family, apart, compared, unreliable, _ in summarise(outcomes)[1:]:
+        assert shown[family] == [compared, apart] and unreliable == "0"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from torch_geometric.utils import from_networkx, to_networkx
 from pggnn.cli import main
 from pggnn.data.sets.brec import BREC
 from pggnn.data.sets.classic import adjacency_matrix, coloured_pair, cycle, rook, shrikhande
+from pggnn.lab.families import canonical, covers
 from pggnn.lab.named_graphs import SRG, isomorphic, read_graph, read_graphs
 from pggnn.lab.refinement.ladder import LADDER, climb, see_cycles
 from pggnn.lab.refinement.wl import colour_refinement, k_fwl
@@ -121,9 +122,36 @@ def test_strongly_regular_graphs(parameters):
         adjacency = adjacency_matrix(graph).long()
         expected = k * torch.eye(v) + both * adjacency + neither * (1 - adjacency - torch.eye(v))
         assert torch.equal((adjacency @ adjacency).float(), expected), name
-    for (_, a), (_, b) in combinations(named, 2):
+    for (_, a), (_, b) in combinations(named[:3], 2):
         assert not isomorphic(a, b) and not k_fwl(a, b, 2).apart
         assert climb(a, b, "cycles to 4").apart
     for text in ("srg:9,9", "chang:4", "latin:6,1"):
         with pytest.raises(ValueError, match=r"srg:16,6,2,2|numbered 1 to 3|number 0 or"):
             read_graphs(text)
+
+
+def test_families_are_whole(tmp_path):
+    """As many strongly regular graphs as there are, no two of them isomorphic, and what # chooses of them."""
+    for text, count in (("srg:25,12,5,6", 15), ("srg:26,10,3,4", 10), ("srg:36,14,4,6", 4)):
+        named = read_graphs(text)
+        assert len({canonical(adjacency_matrix(graph).numpy()) for _, graph in named}) == len(named) == count
+        assert [name for name, _ in read_graphs(f"{text}#1-2")] == [f"{text}#1", f"{text}#2"]
+        assert isomorphic(named[3][1], read_graphs(f"{text}#3")[0][1])
+    shrikhande = adjacency_matrix(read_graph("shrikhande")).numpy()
+    renumbered = torch.randperm(16, generator=torch.Generator().manual_seed(0))
+    assert canonical(shrikhande) == canonical(shrikhande[renumbered][:, renumbered])
+    for text in ("srg:16,6,2,2#2", "srg:16,6,2,2#1-0", "srg:16,6,2,2#x", "covers:3", "covers:9,3", "covers:1,2"):
+        with pytest.raises(
+            ValueError, match=r"has 2 graphs, counted|from 0, or a range|for example covers|ask for|3 to"
+        ):
+            read_graphs(text)
+
+
+def test_covers_are_alike_to_1_wl_alone():
+    named = read_graphs("covers:4,9,1")
+    assert [graph.num_nodes for _, graph in named] == [18] * 4
+    told = [k_fwl(a, b, 2).apart for (_, a), (_, b) in combinations(named, 2)]
+    assert any(told)
+    for (_, a), (_, b) in combinations(named, 2):
+        assert not isomorphic(a, b) and not climb(a, b, "neighbours").apart
+    assert all(torch.equal(a.edge_index, b.edge_index) for a, (_, b) in zip(covers(4, 9, 1), named, strict=True))

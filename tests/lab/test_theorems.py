@@ -8,10 +8,11 @@ from pggnn.cli import main
 from pggnn.data.features.motifs import four_cliques, triangles
 from pggnn.data.sets.classic import complete
 from pggnn.data.sets.counting import erdos_renyi
-from pggnn.lab import theorems
+from pggnn.lab import appendix, theorems
 from pggnn.lab.construction import CountingConv, WalkingConv
 from pggnn.lab.walks import EgoNet
 from pggnn.ops.linear import arcs
+from pggnn.plan import Plan
 from pggnn.testing import renumbered
 
 QUICK = {
@@ -23,6 +24,8 @@ QUICK = {
     "Theorem 4": lambda: theorems.theorem_4(20, (complete(3),)),
     "Proposition 5": lambda: theorems.proposition_5(2, 1),
     "Linear cell": lambda: theorems.linear_group(12),
+    "Appendix D": appendix.appendix_d,
+    "GraphSAGE": lambda: appendix.graphsage(2, 1000),
 }
 
 
@@ -69,6 +72,15 @@ def not_around(left, right):
     return JOIN(left, right)._replace(around=0 * left.around)
 
 
+def in_appendix(name, function):
+    return lambda monkeypatch: monkeypatch.setattr(appendix, name, function)
+
+
+def unlimited(plan, most):
+    return plan
+
+
+PAIR, READER = appendix.coloured_pair, appendix.reader
 JOIN = arcs.join_arcs
 FALSE = {
     "one arrangement": read_as("slot", lambda k, t, n: t + 0 * k),
@@ -85,6 +97,12 @@ FALSE = {
     "forgetful RNN": forgetful,
     "equal graphs": in_theorems("shrikhande", theorems.rook),
     "no GIN": in_theorems("gin_difference", lambda: 1e-3),
+    "the same graph twice": in_appendix("coloured_pair", lambda: PAIR()[:1] * 2),
+    "a sum": in_appendix("reader", lambda k, group="trivial": READER(1.0, group)),
+    "one order of all": in_appendix("reader", lambda k, group="trivial": READER(k)),
+    "no triangles there": in_appendix("triangles", no_triangles),
+    "all neighbours": lambda monkeypatch: monkeypatch.setattr(Plan, "truncated", unlimited),
+    "first neighbours": lambda monkeypatch: monkeypatch.setattr(Plan, "renumbered", lambda plan: plan),
     "arcs that do not come back": lambda monkeypatch: monkeypatch.setattr(arcs, "join_arcs", not_around),
 }
 
@@ -107,6 +125,8 @@ def test_claims_hold(claim):
         *(("Theorem 4", name) for name in ("biased estimator", "forgetful RNN", "begins with σ")),
         *(("Proposition 5", name) for name in ("one arrangement", "a rotation", "not closed", "one less")),
         *(("Proposition 5", name) for name in ("equal graphs", "no GIN")),
+        *(("Appendix D", name) for name in ("the same graph twice", "a sum", "one order of all")),
+        *(("GraphSAGE", name) for name in ("no triangles there", "all neighbours", "first neighbours")),
         *(("Linear cell", name) for name in ("one arrangement", "one less", "arcs that do not come back")),
     ],
 )

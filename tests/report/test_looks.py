@@ -8,7 +8,7 @@ import pytest
 from pggnn.report.charts import DASHES, PALETTE, Series, draw_curves
 from pggnn.report.comparison import tone
 from pggnn.report.protocols import describe_protocol
-from pggnn.train.config import Config, DataConfig, ProtocolConfig
+from pggnn.train.config import Config, DataConfig, ModelConfig, ProtocolConfig
 
 
 @pytest.mark.parametrize(("kind", "whole"), [("folds", "10-fold cross-val"), ("nested", "Nested 10-fold cross-val")])
@@ -17,6 +17,14 @@ def test_one_fold_is_not_called_a_cross_validation(kind, whole):
     assert describe_protocol(config, kind).startswith(whole)
     config = replace(config, protocol=replace(config.protocol, only=(3,)))
     assert describe_protocol(config, kind).startswith("Fold 3 of 10 alone, not the whole ")
+
+
+def test_what_a_training_on_nodes_saw_is_said():
+    config = Config(
+        DataConfig("graph.npz", neighbours=(8,)), ModelConfig(layers=2), protocol=ProtocolConfig(inductive=True)
+    )
+    said = describe_protocol(config, "splits")
+    assert "saw the training nodes and the edges between them alone" in said and "at most 8 × 8 neighbours" in said
 
 
 def test_only_differences_beyond_the_deviation_have_a_colour():

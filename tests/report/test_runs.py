@@ -107,7 +107,7 @@ def test_predictions_are_made_anew_when_they_are_out_of_date(copied):
 
 
 def test_a_page_needs_no_room_on_a_gpu(copied, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr("pggnn.train.runs.predict.Trained.answers", full)
@@ -126,6 +126,7 @@ def test_protocols_in_words():
     config = Config(DataConfig("ZINC"), protocol=ProtocolConfig(report="last"))
     assert describe_protocol(config, "splits") == "The data set's own splits. Test after the last epoch."
     assert "80 %" in describe_protocol(config, "random")
+    assert "all molecules of a scaffold in one part" in describe_protocol(config, "scaffold")
     assert "no choice has seen" in describe_protocol(config, "nested")
     assert describe_protocol(config, "auto").startswith("The own splits of the graphs, or random ones")
 

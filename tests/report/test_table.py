@@ -197,6 +197,8 @@ def test_runs_of_other_data_and_places(trained, tmp_path):
     write_table(find_runs(tmp_path), tmp_path / "page.html", compute=False)
     page = Page((tmp_path / "page.html").read_text())
     assert "mine, a" in page.text and "mine, b" in page.text and "a&b <script>.jsonl" in page.text
+    guessed = next(row for row in rows_of((tmp_path / "page.html").read_text()) if row[0] == "one answer for all")
+    assert guessed[1:] == [f"{100 * Run.read(tmp_path / 'a' / 'mine').baseline():.1f}"]
     assert "not run here" not in page.text and "the paper's figure" not in page.text
 
 

@@ -1,7 +1,9 @@
 """``pggnn.fit``, ``pggnn.load`` and ``PGGNN.save_pretrained``."""
 
 import json
+import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -111,6 +113,22 @@ def test_a_network_is_a_folder_that_loads_in_one_line(here, rings):
     assert str(here) not in card
     with pytest.raises(ValueError, match="pickled are not read"):
         type(found)._load_as_pickle(found, "pytorch_model.bin", "cpu", True)
+
+
+def test_a_repository_gets_the_same_files(here, rings, monkeypatch):
+    """Up to what is sent: the Hub's two calls are answered by a folder."""
+    sent = {}
+
+    def upload(api, *, repo_id, folder_path, **_):
+        sent[repo_id] = shutil.copytree(folder_path, here / "hub" / repo_id)
+
+    monkeypatch.setattr("huggingface_hub.HfApi.create_repo", lambda api, **given: SimpleNamespace(**given))
+    monkeypatch.setattr("huggingface_hub.HfApi.upload_folder", upload)
+    model = pggnn.PGGNN(2, 4, 2, 1).eval()
+    model.push_to_hub("me/mine")
+    found = pggnn.PGGNN.from_pretrained(sent["me/mine"]).eval()
+    assert torch.equal(found(rings[0].x, rings[0].edge_index), model(rings[0].x, rings[0].edge_index))
+    assert "Nothing is recorded" in (sent["me/mine"] / "README.md").read_text()
 
 
 def test_its_scores_are_in_the_unit_of_the_targets(here, rings):

@@ -43,7 +43,7 @@ def test_the_picture_shows_what_atom_5_reads():
     shown = {text for text in shown if re.fullmatch(r"\d( \d)+", text)}
     read = {"5 0 4 6 5"}
     for kind in ("rings", "paths", "hops"):
-        plan, owner, _ = read_lists(kind, molecule)
+        plan, owner, *_ = read_lists(kind, molecule)
         for sequence in (owner == 5).nonzero().view(-1).tolist():
             members = plan.neighbor[plan.center == sequence].tolist()
             read.add(" ".join(map(str, [5, *members, 5] if LISTS[kind].apart else members)))

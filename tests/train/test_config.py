@@ -17,6 +17,7 @@ PAPER = {
     "zinc": (64, 128, 5, 0.0, "sum"),
 }  # fmt: skip
 BEYOND = {"mutag", "molecule", "zinc_rings", "molhiv", "peptides"}
+BEYOND |= {"cycles3", "cycles4", "cycles5", "cycles6", "chordal"}
 TU = {"proteins", "nci1", "imdb_b", "imdb_m", "collab"}
 
 
@@ -118,7 +119,8 @@ def test_a_run_that_was_moved_is_where_it_lies(tmp_path):
         ("--model.hidden abc", "model.hidden must be a whole number, got abc"),
         (
             "--model.name gat",
-            "model.name must be 'pggnn', 'gin', 'gcn', 'sage', 'rgin', 'rp', 'lrp' or 'both-ends', got gat",
+            "model.name must be 'pggnn', 'gin', 'gcn', 'sage', 'rgin', 'rp', 'lrp', 'both-ends', 'dgcnn', 'gatedgcn', "
+            "'pna', 'clip', 'deep-lrp', 'wl' or 'wegl', got gat",
         ),
         ("--model.orderings some", "model.orderings must be 'group', 'single', 'random' or a whole number, got some"),
         ("--model.max_degree x", "model.max_degree must be a whole number or null, got x"),

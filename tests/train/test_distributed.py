@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from contextlib import redirect_stdout
 
 import pytest
@@ -46,6 +47,8 @@ def together(fork, tmp_path):
                     }  # fmt: skip
                     function(rank, processes)
                     code = 0
+                except BaseException:
+                    traceback.print_exc(file=sys.__stderr__)
                 finally:
                     os._exit(code)
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]

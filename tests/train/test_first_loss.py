@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from pggnn.baselines.options import MODELS
+from pggnn.baselines.options import NETWORKS
 from pggnn.cli import main
 from pggnn.data.schema import Schema
 from pggnn.train.engine.log import read
@@ -27,7 +27,7 @@ def write(path, graphs=24, target=lambda i: i % 2, node=False):
     return str(path)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_the_first_loss_is_that_of_guessing(small, fit, tmp_path, name):
     config = small(**GIVEN, data_name=write(tmp_path / "trees.jsonl"), model_name=name)
     fit(config)

@@ -63,9 +63,36 @@ def test_commands_say_which_folds_there_are(files, capsys, monkeypatch):
     assert "The folds are those that came with the data." in page
 
 
-def test_folds_that_are_not_whole_are_none(files):
+def test_graphs_that_no_fold_tests_train_in_each(files, capsys):
+    """As in MUTAG and PROTEINS as the authors of GIN have them."""
     (files / "SET" / "10fold_idx" / "test_idx-4.txt").write_text("3\n13\n")
     config = Config(DataConfig(str(files / "SET")), protocol=ProtocolConfig("folds", "given"))
+    for trial in protocol.trials(config):
+        found = protocol.split(config, load_graphs(config), trial)
+        assert 23 in found.train and len(found.train) + len(found.test) == GRAPHS
+    assert main(["data", "check", str(files / "SET")]) == 0
+    assert "given; 1 are in no test fold and train in each)" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (None, "test_idx-4.txt is not there"),
+        ("3\n13\n23\n3", "graph 3 is tested twice"),
+        ("30", "graph 30 is named, but"),
+    ],
+)
+def test_folds_that_are_not_whole_are_refused(files, text, message):
+    file = files / "SET" / "10fold_idx" / "test_idx-4.txt"
+    file.unlink() if text is None else file.write_text(text)
+    with pytest.raises(ValueError, match=f"the folds in 10fold_idx are not whole: {message}.*; mend or remove"):
+        load(files / "SET")
+
+
+def test_graphs_without_folds(files):
+    config = Config(DataConfig(str(files / "SET")), protocol=ProtocolConfig("folds", "given"))
+    for file in (files / "SET" / "10fold_idx").iterdir():
+        file.unlink()
     with pytest.raises(ValueError, match="no folds come with these graphs"):
         protocol.split(config, load_graphs(config), protocol.trials(config)[0])
 

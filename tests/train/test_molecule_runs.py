@@ -12,11 +12,12 @@ import torch
 from pggnn.cli import main
 from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
+from pggnn.train.config import difference
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import BadCheckpoint, stored_unit
 from pggnn.train.engine.models import unit_of
 from pggnn.train.engine.task import Task
-from pggnn.train.options import parse
+from pggnn.train.options import load, parse
 from pggnn.train.runs.predict import Trained
 from pggnn.train.runs.stored import Run
 
@@ -38,7 +39,11 @@ def test_from_a_csv_to_a_page_and_answers(folder, capsys):
         assert main([*shlex.split(line)[1:], *(["--run.jobs", "1"] if " train " in line else [])]) == 0, line
     said = capsys.readouterr().out
     assert "graph regression" in said and "RMSE" in said and "R2" in said
-    assert "RMSE" in Path("solubility.html").read_text()
+    page = Path("solubility.html").read_text()
+    assert "RMSE" in page and "PG-GNN, reads: sum" in page and "<dt>target</dt><dd>solubility</dd>" in page
+    command = Run.read("runs/solubility").command.replace("\\\n", " ")
+    assert "--data.target solubility" in command and "standardize" not in command  # as the default config has it
+    assert difference(parse(shlex.split(command)[2:])[0], load("runs/solubility"), ("run.out",)) == []
     with open("answers.csv") as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == ["A-1", "A-2", "A-3"] and [*rows[0]][2:] == ["prediction", "spread", "note"]
@@ -176,10 +181,25 @@ def test_metrics_of_two_classes_and_of_numbers():
     assert task.measure(torch.tensor([[1.0]]), torch.tensor([[1.0]]))["RMSE"] == 0
 
 
+def test_molecules_have_a_config_by_default(folder, capsys):
+    config = parse(["--data.name", "a.csv", "--data.target", "y", "--model.hidden", "8"])[0]
+    assert config.model.hidden == 8 and config.model.reads == ["sum"] and config.optim.standardize
+    assert parse(["--data.name=b/A.CSV"])[0].model.edge_features
+    assert not parse(["--data.name", "a.jsonl"])[0].optim.standardize
+    assert not parse(["--data.name", "a.csv", "--config", "mutag"])[0].optim.standardize
+    Path("a.csv").write_text("smiles,weight\nC,16.0\nCC,30.1\nCCC,44.1\n")
+    assert main(["train", "--data.name", "a.csv"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "its options are those of --config molecule" in said
+    assert "which column is to be predicted? Name it by --data.target; its columns are 'smiles', 'weight'" in said
+
+
 def test_options_as_they_are_typed():
     words = ["--data.name", "a.csv", "--data.target", "log S, measured", "5", "--data.skip-invalid",
              "--model.edge-features", "--protocol.seeds", "0", "1", "--model.reads", "sum", "rings"]  # fmt: skip
     config = parse(words)[0]
     assert config.data.target == ("log S, measured", "5") and config.data.skip_invalid and config.model.edge_features
+    assert parse(["--data.name", "a.csv", "--data.target", '["log S", "5"]'])[0].data.target == ("log S", "5")
+    assert parse(["--data.name", "a.csv", "--data.target", "[nM]", "y"])[0].data.target == ("[nM]", "y")
     assert config.protocol.seeds == (0, 1) and config.model.reads == ["sum", "rings"]
     assert not parse([*words[:-1], "--data.skip-invalid", "false"])[0].data.skip_invalid

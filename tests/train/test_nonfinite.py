@@ -84,7 +84,8 @@ def test_predictions_say_where_there_is_none(form, graphs, trained, tmp_path, ca
 
 def test_values_of_nodes_too(graphs, trained, tmp_path, capsys):
     targets = {"y": lambda i: [0.5, 1.5, i + 0.5], "key": "node_y"}
-    config, out = trained(graphs(**targets)), tmp_path / "out.jsonl"
+    config = trained(graphs(**targets), model_name="gin")  # whose sums over neighbours are infinite
+    out = tmp_path / "out.jsonl"
     assert main(["predict", str(config.folder), graphs("new.jsonl", HUGE, **targets), "--out", str(out)]) == 1
     assert "2 graphs are not finite, their rows are empty: g3, g17;" in capsys.readouterr().err
     assert [row["graph"] for row in parsed(out) if row["prediction"] is None] == ["g3"] * 3 + ["g17"] * 3
@@ -101,7 +102,8 @@ def test_evaluation_counts_them_as_wrong_and_says_so(key, y, graphs, trained, tm
     assert "the answers for 20 graphs are not finite, they count as wrong: g0, g1, " in said.err
     assert " 0.0000" in said.out
     found = json.loads(figures.read_text(), parse_constant=refuse_constants)["seed0"]
-    assert found == {"accuracy": 0.0, "macro F1": 0.0, "nonfinite": [f"g{i}" for i in range(20)]}
+    wrong = {"accuracy": 0.0, "macro F1": 0.0, "average precision": None, "AUROC": None}
+    assert found == wrong | {"nonfinite": [f"g{i}" for i in range(20)]}
     assert main([*command, "--allow-nonfinite"]) == 0
 
 
@@ -112,7 +114,7 @@ def test_errors_are_not_finite_then_and_json_stays_json(graphs, trained, tmp_pat
     assert main(["evaluate", str(config.folder), *data]) == 1
     assert "g3, g17" in capsys.readouterr().err
     found = json.loads(figures.read_text(), parse_constant=refuse_constants)["seed0"]
-    assert found == {"MAE": None, "RMSE": None, "nonfinite": ["g3", "g17"]}
+    assert found == {"MAE": None, "RMSE": None, "R2": None, "nonfinite": ["g3", "g17"]}
 
 
 def test_a_class_is_missed_and_no_other_found():
@@ -127,7 +129,7 @@ def test_a_class_is_missed_and_no_other_found():
     none = Task(Schema("graph", "classification", classes=("a", "b"))).measure(
         torch.full((3, 2), math.nan), torch.zeros(3, dtype=torch.long)
     )
-    assert none == {"accuracy": 0, "macro F1": 0}
+    assert none["accuracy"] == none["macro F1"] == 0 and math.isnan(none["AUROC"])
 
 
 def test_yes_or_no_answers_have_no_figure_then():
@@ -171,7 +173,9 @@ def test_measure_is_what_training_measures(graphs, small, tmp_path):
     config = small(data_name=data, data_options={})
     training: Training = first_training(config, load_graphs(config), tmp_path)
     training.split = type(training.split)(training.split.train, torch.tensor(HUGE), training.split.test)
-    assert training.measure("val") == {"accuracy": 0.0, "macro F1": 0.0, "nonfinite": 2}
+    found = training.measure("val")
+    assert (found["accuracy"], found["macro F1"], found["nonfinite"]) == (0, 0, 2)
+    assert math.isnan(found["AUROC"])
 
 
 @pytest.mark.parametrize("y", [lambda i: 0 if i >= 16 else i % 2, lambda i: [0, i % 2]])

@@ -154,7 +154,7 @@ def sixteen_bits(monkeypatch):
 
 def test_gradients_are_scaled_as_before(sixteen_bits, small, fit, assert_same):
     """Whatever was trained before in the same process, and wherever a training was cut off."""
-    options = {"optim_epochs": 4, "optim_loss": "mse"}
+    options = {"optim_epochs": 4, "optim_loss": "mse", "model_init": "glorot"}
     both = small("both", protocol_seeds=(1, 0), **options)
     fit(both)
     alone = small("alone", protocol_seeds=(0,), **options)

@@ -289,9 +289,10 @@ def test_a_claim_that_comes_to_nothing_leaves_no_folders(tmp_path):
     assert [*(tmp_path / "old" / "a").iterdir()] == [tmp_path / "old" / "a" / "mine"]
 
 
-def test_epochs_are_logged_to_csv_too_and_resumed(small, fit):
+def test_epochs_are_logged_to_csv_too_and_resumed(small, fit, recwarn):
     fit(small(run_logger="csv", optim_epochs=2))
     fit(small(run_logger="csv", optim_epochs=4), "last")
+    assert not [one for one in recwarn if "will be deleted" in str(one.message)]
     with open(small().folder / "seed0/metrics.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     records = log.read(small().folder / "seed0")

@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from pggnn.baselines import MODELS
+from pggnn.baselines.options import NETWORKS
 from pggnn.cli import main
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.engine.log import read
@@ -92,7 +92,7 @@ def test_the_run_folder_suffices_to_repeat_it(small, fit, tmp_path, capsys, asse
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *((name, "nested") for name in MODELS),
+        *((name, "nested") for name in NETWORKS),
         *(("pggnn", "random"), ("sage", "random"), ("pggnn", "folds"), ("gin", "folds"), ("rgin", "folds")),
     ],
 )
@@ -203,7 +203,7 @@ def test_evaluate_and_predict(small, fit, classes, tmp_path, capsys):
     assert "on test of" in " ".join(capsys.readouterr().out.split())
     assert main(["predict", str(config.folder), str(classes)]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-    assert list(rows[0]) == ["graph", "prediction", "p(path)", "p(ring)", "note"]
+    assert list(rows[0]) == ["graph", "prediction", "p(path)", "p(ring)", "spread", "note"]
     assert all(float(row["p(path)"]) + float(row["p(ring)"]) == pytest.approx(1, abs=1e-5) for row in rows)
     trained = Trained.load(config.folder)
     assert len(trained.scorers) == 2

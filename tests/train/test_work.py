@@ -10,6 +10,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from pggnn import console
 from pggnn.console import duration
 from pggnn.train.engine.models import lists_for
 from pggnn.train.runs import progress, protocol
@@ -129,6 +130,12 @@ def test_it_is_said_once_before_the_first_epoch_and_the_time_after(terminal, sma
     if not terminal:
         assert lines[0].startswith("A batch of 4 graphs takes") and lines[1].startswith("seed0: epoch 1/3")
     assert said(small(protocol_seeds=(0, 1)), "last") == [], "there is nothing to do"
+
+
+@pytest.mark.parametrize("found", [None, "ipywidgets"])
+def test_a_notebook_shows_bars_or_else_lines(found, monkeypatch):
+    monkeypatch.setattr(console, "find_spec", lambda name: found)
+    assert console.is_live(Console(force_jupyter=True)) == (found is not None)
 
 
 def test_nothing_is_said_of_others(small):

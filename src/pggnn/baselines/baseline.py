@@ -1,10 +1,26 @@
 """What the baselines have in common: the frame, and one kind of layer in it."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
 from pggnn.nn.model import Block, Level, Network, Norm, Numbering, Readout, Scores, block_widths
+
+USUAL: dict[str, Any] = {
+    "level": "graph", "readout": "sum", "scores": "all", "norm": "batch", "block": "plain", "edge_dim": None,
+}  # fmt: skip
+"""Options of the frame, as they are by default."""
+
+
+def refuse_options(name: str, given: Mapping[str, Any]) -> None:
+    """Refuses options of the frame for a network that has a frame of its own."""
+    for option, value in given.items():
+        if option in USUAL and value != USUAL[option]:
+            raise ValueError(f"{name} has a frame of its own, without a choice of {option}: leave out {value!r}")
+        if option not in USUAL and option not in ("numbering", "numberings"):
+            raise TypeError(f"{name} has no argument {option}")
 
 
 class Baseline(Network):
@@ -41,7 +57,7 @@ class Baseline(Network):
         if edge_dim is not None and not self.reads_edges:
             raise ValueError(
                 f"{type(self).__name__} does not read edge features: leave model.edge_features out, "
-                "or choose pggnn, gin or both-ends"
+                "or choose pggnn, gin, gatedgcn, pna or both-ends"
             )
         widths = block_widths(in_channels, hidden_channels, num_layers, block)
         convs = [self.layer(width, hidden_channels, edge_dim) for width in widths[:-1]]

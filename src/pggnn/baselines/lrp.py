@@ -49,12 +49,14 @@ class LRPLayer(torch.nn.Module):
 
     Args:
         in_channels, out_channels: Size of each node's features before and after.
+        width: Nodes of a sequence beside the centre.
     """
 
-    def __init__(self, in_channels: int, out_channels: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, width: int = WIDTH) -> None:
         super().__init__()
-        self.nodes = torch.nn.Linear(in_channels, (WIDTH + 1) * out_channels, bias=False)
-        self.edges = torch.nn.Linear(len(PAIRS), out_channels)
+        self.width = width
+        self.nodes = torch.nn.Linear(in_channels, (width + 1) * out_channels, bias=False)
+        self.edges = torch.nn.Linear(width * (width + 1), out_channels)
         self.factor = MLP([1, 2 * out_channels, out_channels], norm=None)
 
     def reset_parameters(self) -> None:
@@ -63,9 +65,9 @@ class LRPLayer(torch.nn.Module):
 
     def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> Tensor:
         """Each node from its sequences; ``edge_attr`` is what other layers take."""
-        sequences = plan.derived(_sequences)
+        sequences = self.sequences(plan)
         hidden = self.edges(sequences.adjacent.to(x.dtype))
-        places = pad(self.nodes(x), (0, 0, 0, 1)).chunk(WIDTH + 1, dim=1)  # nobody's row is 0
+        places = pad(self.nodes(x), (0, 0, 0, 1)).chunk(self.width + 1, dim=1)  # nobody's row is 0
         for place, node in zip(places, sequences.node, strict=True):
             hidden = hidden + place.index_select(0, node)
         hidden = hidden.relu()
@@ -73,13 +75,17 @@ class LRPLayer(torch.nn.Module):
         factor = self.factor(sequences.degree.to(x.dtype).unsqueeze(1))
         return factor * total / sequences.count.to(x.dtype).unsqueeze(1)
 
+    def sequences(self, plan: Plan) -> "Sequences":
+        """The sequences of a graph."""
+        return plan.derived(_sequences)
+
 
 @dataclass(frozen=True)
 class Sequences:
     """All sequences of a graph, each node's after those of the one before, and those of nobody last."""
 
     node: Tensor
-    """``[4, S]`` who stands at each place, the centre first; the number of nodes stands for nobody."""
+    """``[4, S]``, or of another width: who stands at each place, the centre first; the number of nodes is nobody's."""
     adjacent: Tensor
     """``[S, 12]`` whether there is an edge at each of :data:`PAIRS`: the second is a neighbour of the first."""
     count: Tensor

@@ -1,6 +1,6 @@
 """The networks by name: their labels, their classes, and the options that only they have. Imports no PyTorch."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import Any, Literal
 
@@ -79,8 +79,69 @@ class SAGEOptions:
 
 
 @dataclass(frozen=True)
+class DGCNNOptions:
+    """Of DGCNN."""
+
+    kept: int = whole(30, 10, 10**5)
+    """DGCNN: nodes of a graph that its convolutions see. Its paper takes so many that 60 % of the graphs have more."""
+
+
+@dataclass(frozen=True)
+class PNAOptions:
+    """Of PNA."""
+
+    towers: int = whole(1, 1)
+    """PNA: parts of the channels that have maps of their own; it must divide model.hidden."""
+
+
+@dataclass(frozen=True)
+class CLIPOptions:
+    """Of CLIP."""
+
+    colours: int = whole(16, 1)
+    """CLIP: how many colours there are for nodes that look alike; in larger groups several nodes share one."""
+    draws: int = whole(4, 1)
+    """CLIP: draws of the colours; the answer is the maximum over them."""
+
+
+@dataclass(frozen=True)
+class DeepLRPOptions:
+    """Of Deep-LRP."""
+
+    depth: int = whole(7, 1, 12)
+    """Deep-LRP: edges of the paths that it reads."""
+
+
+@dataclass(frozen=True)
+class WLOptions:
+    """Of the WL kernel."""
+
+    iterations: int = whole(10, 0, 1000)
+    """WL kernel: the most iterations of colour refinement that are tried."""
+
+
+@dataclass(frozen=True)
+class WEGLOptions:
+    """Of WEGL."""
+
+    diffusions: int = whole(6, 2, 1000)
+    """WEGL: the most diffusions of the features that are tried, of 2, 4, 6 …"""
+    trees: int = whole(200, 1)
+    """WEGL: trees of its forest."""
+
+
+@dataclass(frozen=True)
+class DenseOptions:
+    """Of models on pairs of nodes."""
+
+    pool: Literal["readout", "max"] = "readout"
+    """IGN, PPGN, Ring-GNN: what a graph's score is made of: model.readout of its nodes' own pairs and of the others, or
+    the maximum of each, as in the code of PPGN's authors."""
+
+
+@dataclass(frozen=True)
 class Model:
-    """A network that can be trained."""
+    """A network that can be trained, or another model that can be fitted."""
 
     label: str
     """As the tables name it."""
@@ -88,6 +149,12 @@ class Model:
     """Module and class."""
     options: type = NoOptions
     """The options that only this network has: a dataclass, whose fields are keyword arguments of the class."""
+    fitted: bool = False
+    """Whether it is fitted at once to all training graphs, not trained by gradient."""
+
+    def own(self, config: Any) -> dict[str, Any]:
+        """The values of these options in a config of the model."""
+        return {key.name: getattr(config, key.name) for key in fields(self.options)}
 
     def load(self) -> Any:
         """The class."""
@@ -103,6 +170,20 @@ MODELS = {
     "rgin": Model("rGIN", "pggnn.baselines.rgin.RGIN"),
     "rp": Model("RP", "pggnn.baselines.rp.RP", RPOptions),
     "lrp": Model("LRP", "pggnn.baselines.lrp.LRP"),
+    "ign": Model("IGN", "pggnn.baselines.dense.ign.IGN", DenseOptions),
+    "ppgn": Model("PPGN", "pggnn.baselines.dense.ppgn.PPGN", DenseOptions),
+    "ringgnn": Model("Ring-GNN", "pggnn.baselines.dense.ring_gnn.RingGNN", DenseOptions),
+    "sin": Model("SIN", "pggnn.baselines.cin.SIN"),
+    "cin": Model("CIN", "pggnn.baselines.cin.CIN"),
     "both-ends": Model("both ends", "pggnn.baselines.both_ends.BothEnds"),
+    "dgcnn": Model("DGCNN", "pggnn.baselines.dgcnn.DGCNN", DGCNNOptions),
+    "gatedgcn": Model("GatedGCN", "pggnn.baselines.gated_gcn.GatedGCN"),
+    "pna": Model("PNA", "pggnn.baselines.pna.PNA", PNAOptions),
+    "clip": Model("CLIP", "pggnn.baselines.clip.CLIP", CLIPOptions),
+    "deep-lrp": Model("Deep-LRP", "pggnn.baselines.deep_lrp.DeepLRP", DeepLRPOptions),
+    "wl": Model("WL", "pggnn.baselines.fitted.wl.WLKernel", WLOptions, fitted=True),
+    "wegl": Model("WEGL", "pggnn.baselines.fitted.wegl.WEGL", WEGLOptions, fitted=True),
 }
 """By the name in the config."""
+NETWORKS = {name: model for name, model in MODELS.items() if not model.fitted}
+"""Those that are trained by gradient."""

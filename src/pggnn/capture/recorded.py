@@ -160,10 +160,13 @@ class Recorded:
         network: A :class:`~pggnn.nn.model.PGGNN`, complete: what is changed in its layers later may not be seen.
 
     Example:
-        >>> network = PGGNN(10, 64, 1, level="node").cuda()
+        >>> import torch
+        >>> from pggnn import PGGNN
+        >>> from pggnn.capture import Recorded
+        >>> network = PGGNN(10, 64, 1, level="node")  # with .cuda(), and batches there, steps are recorded
         >>> recorded = Recorded(network)
-        >>> for batch in loader:
-        ...     loss = mse_loss(recorded(batch.x, batch.edge_index), batch.y)
+        >>> x, edges = torch.randn(4, 10), torch.tensor([[1, 2, 3], [0, 0, 0]])
+        >>> recorded(x, edges).mean().backward()
     """
 
     def __init__(self, network: Network) -> None:

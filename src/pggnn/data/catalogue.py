@@ -57,12 +57,12 @@ def _tu(name: str, classes: int, features: str, sha256: str, archive: str | None
 
 CATALOGUE: dict[str, DatasetEntry] = {
     "ER": DatasetEntry(
-        "pggnn.data.sets.counting:Counting", "regression", "node", None, "adjacency row (10)", "counting/er.npz",
+        "pggnn.data.sets.counting:Counting", "regression", "node", None, "adjacency (10)", "counting/er.npz",
         "0ff4da1ece055ad297747aea7bae3d34af426c315a4b88b5df0e8802b0a99c02", COUNTING_SOURCE, COUNTING_CITE,
         {"name": "er"}, obstacle=NO_CLASS,
     ),
     "REGULAR": DatasetEntry(
-        "pggnn.data.sets.counting:Counting", "regression", "node", None, "adjacency row (30)", "counting/regular.npz",
+        "pggnn.data.sets.counting:Counting", "regression", "node", None, "adjacency (30)", "counting/regular.npz",
         "dd781d3282da74ef81e09d2e66ab92556c1dee436df6007a57d0e5dd5dcc7e1a", COUNTING_SOURCE, COUNTING_CITE,
         {"name": "regular"}, obstacle=NO_CLASS,
     ),

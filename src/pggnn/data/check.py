@@ -71,7 +71,8 @@ def check(path: str | Path, track: Track = iter, **options: Any) -> FileSummary:
     from pggnn.data.formats.molecules import describe_molecules, load_molecules
 
     dataset = load_molecules(path, **options)
-    found, table, targets = summarize(Graphs.of(dataset), track), dataset.table, dataset.schema.targets
+    found = summarize(Graphs.of(dataset), track, "sum")  # which the config of molecules reads
+    table, targets = dataset.table, dataset.schema.targets
     assert table is not None
     found.topics["molecules"], hints = describe_molecules(table, dataset.left_out, options.get("smiles"), targets)
     found.left_out = [f"line {table.lines[row]}, {why}" for row, why in dataset.left_out.items()]
@@ -83,8 +84,8 @@ def check(path: str | Path, track: Track = iter, **options: Any) -> FileSummary:
     return found
 
 
-def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
-    """Sizes, features, targets, cost and rings of all graphs."""
+def summarize(graphs: Graphs, track: Track = iter, near: str = "star") -> FileSummary:
+    """Sizes, features, targets, cost and rings of all graphs; rings are read beside ``near``."""
     nodes, edges, schema = graphs.nodes, graphs.edges, graphs.schema
     count, (edge_index, _) = len(graphs), graphs.batched_edges()
     around = edge_index[1 if schema.flow == "source_to_target" else 0]
@@ -97,6 +98,8 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
     )
     if graphs.has_folds:
         parts = "with folds of their own: pggnn train --protocol.kind folds --protocol.folds given"
+        if untested := count - sum(map(len, graphs.splits.values())):
+            parts += f"; {untested:,} are in no test fold and train in each"
     ways = "counting both directions" if is_undirected(edge_index, num_nodes=len(degree)) else "directed"
     topics = {
         "graphs": f"{count:,}" + (f" ({parts})" if parts else "" if masks else ", no split given"),
@@ -141,11 +144,11 @@ def summarize(graphs: Graphs, track: Track = iter) -> FileSummary:
             for (name, value), steps in work.cheaper.items()
         ]
         hints.append(f"The whole group is costly here: {', '.join(cheaper)}.")
-    topics["rings"], hint = _describe_rings(graphs, work.steps, track)
+    topics["rings"], hint = _describe_rings(graphs, work.steps, track, near)
     return FileSummary(topics, [*hints, *hint])
 
 
-def _describe_rings(graphs: Graphs, star: Tensor, track: Track) -> tuple[str, list[str]]:
+def _describe_rings(graphs: Graphs, star: Tensor, track: Track, near: str) -> tuple[str, list[str]]:
     """The rings of the graphs that can be searched in time, and a hint to read them."""
     end, most = time.monotonic() + SEARCH_SECONDS, AddRings.max_size
     numbers = takewhile(lambda _: time.monotonic() < end, track(range(len(graphs))))
@@ -167,7 +170,7 @@ def _describe_rings(graphs: Graphs, star: Tensor, track: Track) -> tuple[str, li
         f"{beside.double().mean():,.0f}"
     )
     worth = part >= MANY_ON_RINGS and int(steps.sum()) <= RINGS_COST * int(beside.sum())
-    return said, ["Many nodes lie on rings: pggnn train --model.reads star rings reads them too."] if worth else []
+    return said, [f"Many nodes lie on rings: pggnn train --model.reads {near} rings reads them too."] if worth else []
 
 
 def _origin(graphs: Graphs, degree: Tensor) -> str:
@@ -194,7 +197,8 @@ def _describe_targets(y: Tensor, classes: Sequence[Name], width: int | None) -> 
     y = y[is_known(y)]
     if not classes:
         low, high, mean = y.min(), y.max(), y.double().mean()
-        return f"{'one value' if width is None else f'{width} values'} from {low:.4g} to {high:.4g}, mean {mean:.4g}"
+        values = "one value" if width in (None, 1) else f"{width} values"
+        return f"{values} from {low:.4g} to {high:.4g}, mean {mean:.4g}"
     counts = torch.bincount(y, minlength=len(classes)).tolist()
     named = [f"{describe(name)} {number:,}" for name, number in zip(classes, counts, strict=True)]
     return f"{len(classes):,} class{'es' * (len(classes) > 1)} ({_listed(named)})"

@@ -32,6 +32,16 @@ class GraphDataset(InMemoryDataset):
         split: ``"train"``, ``"val"``, ``"test"``, or None for all graphs.
         transform: Applied whenever a graph is fetched.
         pre_transform: Applied once to each graph when the data set is made. It is not cached on disk.
+
+    Example:
+        >>> from torch_geometric.loader import DataLoader
+        >>> from pggnn.data.sets.counting import generate, with_target
+        >>> from pggnn.data.dataset import GraphDataset
+        >>> graphs = GraphDataset(with_target(generate("er", 4), "triangles"))
+        >>> graphs[:3]
+        GraphDataset(3)
+        >>> next(iter(DataLoader(graphs, batch_size=2))).num_graphs
+        2
     """
 
     schema: Schema

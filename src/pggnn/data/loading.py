@@ -42,6 +42,20 @@ def load(
         cycles: The same for cycles, of at most 6 nodes.
         options: For the data set's class: ``split=``, ``transform=``, ``task=`` (counting), ``schema=`` (one's own),
             ``target=`` (molecules), …
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> file = Path(mkdtemp()) / "graphs.jsonl"
+        >>> lines = ['{"node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "y": "wet"}']
+        >>> lines += ['{"node_labels": ["H", "H"], "edges": [[0, 1]], "y": "gas"}']
+        >>> _ = file.write_text("\\n".join(lines))
+        >>> from pggnn.data.loading import load
+        >>> graphs = load(file)
+        >>> graphs[0]
+        Data(edge_index=[2, 4], x=[3, 2], y=[1])
+        >>> graphs.schema.classes, graphs.schema.node_labels
+        (('gas', 'wet'), ('H', 'O'))
     """
     dataset: GraphDataset
     added = resolve_name("pggnn.data.features.added:AddedFeatures")(walks, cliques, cycles)
@@ -97,7 +111,9 @@ NETWORKX = "in Python: save_jsonl([networkx.read_{}(path)], 'graph.jsonl'), from
 PICKLES = (
     "a pickle could run any code; save tensors, torch.save(data.to_dict(), 'graph.pt'), or save_jsonl([graph], path)"
 )
+SHEET, SMILES = "save it as CSV", "write a CSV file with a column named smiles, and what is to be predicted beside it"
 ELSEWHERE = {
+    ".xlsx": SHEET, ".xls": SHEET, ".ods": SHEET, ".smi": SMILES, ".sdf": SMILES,
     ".graphml": NETWORKX.format("graphml"), ".gml": NETWORKX.format("gml"), ".gexf": NETWORKX.format("gexf"),
     ".pkl": PICKLES, ".pickle": PICKLES, ".gpickle": PICKLES,
     ".mtx": "in Python: scipy.sparse.save_npz('graph.npz', scipy.io.mmread(path))",

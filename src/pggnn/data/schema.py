@@ -21,7 +21,14 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Schema:
-    """What a model needs to know of a data set. Kept with it, it lets later files be read as the first one was."""
+    """What a model needs to know of a data set. Kept with it, it lets later files be read as the first one was.
+
+    Example:
+        >>> from pggnn.data.schema import Schema
+        >>> schema = Schema("graph", "classification", classes=("gas", "wet"), node_labels=("H", "O"))
+        >>> schema.in_channels, schema.out_channels
+        (2, 2)
+    """
 
     level: str | None = None
     """``"graph"`` or ``"node"``, whose targets ``y`` are; None where there are none."""

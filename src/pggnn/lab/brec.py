@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pggnn import console
+from pggnn.baselines.options import MODELS
 
 if TYPE_CHECKING:
     from pggnn.lab.paired_comparison import PairResult
@@ -16,6 +17,7 @@ EXAMPLES = """  pggnn lab brec --quick --epochs 3                 # every tenth 
   pggnn lab brec --reads sum rings --cell gru --device cuda --jobs 6
   pggnn lab brec --structure 1 --family Basic Regular
   pggnn lab brec --model gin --family Basic
+  pggnn lab brec --model ppgn --layers 3 --init glorot
   pggnn lab brec --pairs 60 61 120-139
 
 A network of its own is trained on each of the 400 pairs, and Hotelling's T²
@@ -32,7 +34,7 @@ def add_command(commands: Any) -> None:
     summary = "Train a network on each pair of the BREC benchmark, and count the pairs it tells apart."
     sub = console.add_command(commands, "brec", run, summary, EXAMPLES)
     network = sub.add_argument_group("network")
-    network.add_argument("--model", choices=("pggnn", "gin", "gcn"), default="pggnn", help="what is trained")
+    network.add_argument("--model", choices=[*MODELS], default="pggnn", help="what is trained (default: pggnn)")
     network.add_argument(
         "--aggregation", choices=("arrangements", "pairs", "trios"), default="arrangements",
         help="what PG-GNN's RNN reads: arrangements of the neighbours, or ordered pairs or trios of them, whose sums "
@@ -61,7 +63,8 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     network.add_argument(
         "--most-steps", type=int, default=2**25, metavar="S",
-        help="fewer numberings, or smaller rings, where there are so many that a batch would have more steps",
+        help="fewer numberings, or smaller rings, where there are so many that a batch would have more steps; with one "
+        "layer, where a graph has more rings to read",
     )  # fmt: skip
     training = sub.add_argument_group("training; the defaults are those of BREC's own program")
     training.add_argument("--epochs", type=int, default=20, help="most epochs")
@@ -161,10 +164,10 @@ def write_pages(outcomes: Sequence["PairResult"], folder: Path) -> None:
         here = [outcome for outcome in outcomes if outcome.family == family]
         rows = [
             (one.pair, ("yes" if one.apart else "no") + ", unreliable" * (not one.reliable), f"{one.distance:.4g}",
-             f"{one.reliability:.4g}", f"{one.loss:.3f}", one.epochs)
+             f"{one.reliability:.4g}", f"{one.loss:.3f}", one.epochs, one.rings or "")
             for one in here
         ]  # fmt: skip
-        headings = ("pair", "told apart", "T²/32", "of one graph", "last loss", "epochs")
+        headings = ("pair", "told apart", "T²/32", "of one graph", "last loss", "epochs", "largest rings")
         lines = [
             f"# {family}: {sum(one.apart for one in here)} of {len(here)} pairs told apart\n",
             f"A pair is told apart where its T²/32 exceeds {THRESHOLD}; relabellings of one graph must stay below.\n",

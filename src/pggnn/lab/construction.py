@@ -41,6 +41,12 @@ class CountingConv(torch.nn.Module):
     Args:
         nodes: Number of nodes N of the graphs; there are 3N² + 2N + 3 hidden channels.
         orderings: What the layer reads, ``"group"`` or ``"single"``: any one ordering is enough to count.
+
+    Example:
+        >>> from pggnn.data.sets.classic import complete
+        >>> from pggnn.lab.construction import CountingConv
+        >>> CountingConv(4)(complete(4))  # of each node
+        (tensor([3., 3., 3., 3.], grad_fn=<SubBackward0>), tensor([1., 1., 1., 1.], grad_fn=<SubBackward0>))
     """
 
     def __init__(self, nodes: int, orderings: Orderings = "group") -> None:

@@ -1,5 +1,6 @@
 """Graphs by name, as ``pggnn lab`` takes them."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from torch_geometric.utils import coalesce
 from pggnn.data.formats.graph6 import decode, load_graph6
 from pggnn.data.loading import load
 from pggnn.data.sets import classic
+from pggnn.lab import families
 from pggnn.lab.refinement.colours import node_labels
 
 NAMED: dict[str, Callable[..., Data]] = {
@@ -28,25 +30,52 @@ NAMED: dict[str, Callable[..., Data]] = {
 }
 
 
-SRG = {
+SRG: dict[str, tuple[str, ...] | Callable[[], list[Data]]] = {
     "16,6,2,2": ("rook", "shrikhande"),
-    "25,12,5,6": ("latin:5", "latin:5,1"),
+    "25,12,5,6": families.paulus,
+    "26,10,3,4": families.paulus_26,
     "28,12,6,4": ("triangular:8", "chang:1", "chang:2", "chang:3"),
+    "36,14,4,6": families.latin_36,
     "64,21,8,6": ("latin:8", "latin:8,1"),
 }
-"""Strongly regular graphs of the same parameters that a formula makes: all of the first and the third."""
+"""Strongly regular graphs of the same parameters: all there are of the first four."""
 
 
 def read_graphs(text: str) -> list[tuple[str, Data]]:
-    """The graphs that a text names, each with a name: all of a file's, those of ``srg:28,12,6,4``, or one."""
-    name, _, numbers = text.partition(":")
-    if name == "srg":
-        if numbers not in SRG:
-            raise ValueError(f"there are srg:{', srg:'.join(SRG)}; got {text!r}")
-        return [(one, read_graph(one)) for one in SRG[numbers]]
-    if Path(text).is_file():
-        return [(f"#{number}", graph) for number, graph in enumerate(_read_file(text))]
+    """The graphs that a text names, each with a name: all of a family or a file, some of them as in
+    ``BREC#220-249``, or one."""
+    whole = Path(text).is_file()
+    name, _, numbers = (text, "", "") if whole else text.partition("#")
+    if whole or "-" in numbers or name.partition(":")[0] in ("srg", "covers"):
+        named = read_family(name)
+        span = re.fullmatch(r"(\d+)(?:-(\d+))?", numbers or f"0-{len(named) - 1}")
+        if span is None:
+            raise ValueError(f"expected a number from 0, or a range such as 0-9, after # in {text!r}")
+        first, last = int(span[1]), int(span[2] or span[1])
+        if not first <= last < len(named):
+            raise ValueError(f"{name} has {len(named)} graphs, counted from 0; got {text!r}")
+        return named[first : last + 1]
     return [(text, read_graph(text))]
+
+
+def read_family(name: str) -> list[tuple[str, Data]]:
+    """All graphs of ``srg:28,12,6,4``, of ``covers:6,12`` or of a file, each with its name."""
+    kind, _, numbers = name.partition(":")
+    if kind == "covers":
+        try:
+            graphs = families.covers(*map(int, numbers.split(",")))
+        except TypeError as error:
+            raise ValueError(f"cannot make {name!r}: {error}; for example covers:6,12 or covers:6,12,3") from None
+    elif kind == "srg":
+        if numbers not in SRG:
+            raise ValueError(f"there are srg:{', srg:'.join(SRG)}; got {name!r}")
+        family = SRG[numbers]
+        if isinstance(family, tuple):
+            return [(one, read_graph(one)) for one in family]
+        graphs = family()
+    else:
+        graphs, name = [*_read_file(name)], "" if Path(name).is_file() else name
+    return [(f"{name}#{number}", graph) for number, graph in enumerate(graphs)]
 
 
 def _read_file(name: str) -> Sequence[Data]:

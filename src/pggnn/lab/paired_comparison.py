@@ -23,8 +23,10 @@ from pggnn.console import say
 from pggnn.data.graphs import starts
 from pggnn.data.schema import Schema
 from pggnn.data.sets.brec import BREC, FAMILIES
+from pggnn.data.sets.classic import adjacency_matrix
 from pggnn.files import parse_json, read_bytes, read_json, write_text
-from pggnn.lists import ListPlan, expand_lists
+from pggnn.lab.refinement.readings import Readings, count_readings, share_readings
+from pggnn.lists import LISTS, ListPlan, expand_lists
 from pggnn.nn.blocks import ListPlans
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.lists import ListConv
@@ -33,7 +35,7 @@ from pggnn.orderings import Reading
 from pggnn.plan import Plan
 from pggnn.search import find_rings
 from pggnn.train.config import ModelConfig
-from pggnn.train.engine.models import Committee, allot_workspace, build_network
+from pggnn.train.engine.models import MOST_CELLS, Committee, allot_workspace, build_network, lists_read
 
 THRESHOLD = 72.34
 """31 · 16 / 16 · F(16, 16) at 5 %. Their program compares it with T² / 32, which asks far more of a network, both to
@@ -64,10 +66,16 @@ class Protocol:
     numberings: int = 1
     """Each layer takes the mean over this many random numberings of the neighbours, see :class:`~pggnn.PGConv`."""
     most_steps: int = 2**25
-    """Steps of a batch's sequences that a layer may read; there are fewer numberings, or smaller rings, where more
-    would be needed."""
+    """Steps of a batch's sequences that a layer may read, or rings of a graph that are counted; there are fewer
+    numberings, or smaller rings, where there are more."""
     rings: int = 6
-    """Members of the largest ring, where the network reads them: every simple cycle."""
+    """Members of the largest ring, where the network reads them: every simple cycle, or CIN's chordless ones."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether rings that the network cannot tell apart are read once and counted. In its only layer, where all
+        nodes have the same features, these are the rings with the same chords."""
+        return "rings" in self.model.reads and self.model.layers == 1
 
 
 class RingGraph(NamedTuple):
@@ -77,6 +85,7 @@ class RingGraph(NamedTuple):
     nodes: int
     ring_index: Tensor = EMPTY
     ring_size: Tensor = EMPTY
+    readings: Readings | None = None
 
     def relabelled(self, generator: torch.Generator) -> "RingGraph":
         """The graph under random labels, with sorted edges: a random numbering of each node's neighbours. Rings come in
@@ -88,7 +97,8 @@ class RingGraph(NamedTuple):
         size = self.ring_size[order]
         shift = starts(self.ring_size)[:-1][order] - starts(size)[:-1]
         place = torch.arange(len(self.ring_index)) + shift.repeat_interleave(size)
-        return RingGraph(edges, self.nodes, label[self.ring_index[place]], size)
+        readings = self.readings and self.readings.relabelled(label)
+        return RingGraph(edges, self.nodes, label[self.ring_index[place]], size, readings)
 
 
 class Part(NamedTuple):
@@ -114,6 +124,8 @@ class PairResult:
     """Mean loss of the last epoch."""
     epochs: int
     seconds: float
+    rings: int = 0
+    """Members of the largest ring that was read."""
 
     @property
     def reliable(self) -> bool:
@@ -125,20 +137,38 @@ class PairResult:
         return self.distance > THRESHOLD and abs(self.distance - self.reliability) > 1e-6
 
 
-def with_rings(graphs: Sequence[RingGraph], protocol: Protocol) -> list[RingGraph]:
-    """The graphs with all their simple cycles up to one size: that of the protocol, or less where a batch of either
-    graph would have too many steps."""
+def with_rings(graphs: Sequence[RingGraph], protocol: Protocol) -> tuple[list[RingGraph], int]:
+    """The graphs with all their simple cycles up to one size, and that size: the protocol's, or less where a batch of
+    either graph would have too many steps."""
     for size in range(protocol.rings, 2, -1):
-        limit = max(1, protocol.most_steps // (protocol.batch_size * 2 * size * (size + 1)))
         try:
-            found = [find_rings(graph.edge_index, graph.nodes, size, True, limit) for graph in graphs]
+            return [_with_rings(graph, size, protocol) for graph in graphs], size
         except ValueError:
             continue
-        return [
-            graph._replace(ring_index=index, ring_size=sizes)
-            for graph, (index, sizes) in zip(graphs, found, strict=True)
-        ]
     raise ValueError(f"a graph has too many triangles for batches of {protocol.most_steps:,} steps: raise --most-steps")
+
+
+def cells_read(protocol: Protocol) -> list[str]:
+    """The kind of cells that the network has features of, such as rings without chords; at most one."""
+    return [kind for kind in lists_read(protocol.model) if kind.endswith("-cells")]
+
+
+def with_cells(graph: RingGraph, protocol: Protocol) -> RingGraph:
+    """The graph with its rings, or its triangles, where the network has features of them."""
+    for kind in cells_read(protocol):
+        most = protocol.rings if LISTS[kind].search == "rings" else 3
+        index, size = find_rings(graph.edge_index, graph.nodes, most, limit=MOST_CELLS)
+        return graph._replace(ring_index=index, ring_size=size)
+    return graph
+
+
+def _with_rings(graph: RingGraph, size: int, protocol: Protocol) -> RingGraph:
+    if protocol.counted:
+        adjacency = adjacency_matrix(Data(edge_index=graph.edge_index, num_nodes=graph.nodes)).numpy()
+        return graph._replace(readings=count_readings(adjacency, size, protocol.most_steps))
+    limit = max(1, protocol.most_steps // (protocol.batch_size * 2 * size * (size + 1)))
+    index, sizes = find_rings(graph.edge_index, graph.nodes, size, True, limit)
+    return graph._replace(ring_index=index, ring_size=sizes)
 
 
 def parts(
@@ -154,10 +184,17 @@ def parts(
         edges = torch.cat([graph.edge_index + offset for graph, offset in zip(chosen, offsets, strict=True)], 1)
         batch = torch.arange(len(chosen)).repeat_interleave(sizes)
         lists: dict[str, ListPlan] | None = None
-        if "rings" in protocol.model.reads:
+        if protocol.counted:
+            readings = [graph.readings for graph in chosen if graph.readings]
+            lists = {"rings": share_readings(readings, offsets, edges, nodes).to(device)}
+        elif "rings" in protocol.model.reads:
             index = torch.cat([graph.ring_index + offset for graph, offset in zip(chosen, offsets, strict=True)])
             size = torch.cat([graph.ring_size for graph in chosen])
             lists = {"rings": expand_lists("rings", index, size, edges, nodes).to(device)}
+        for kind in cells_read(protocol):
+            index = torch.cat([graph.ring_index + offset for graph, offset in zip(chosen, offsets, strict=True)])
+            size = torch.cat([graph.ring_size for graph in chosen])
+            lists = {kind: expand_lists(kind, index, size, edges, nodes).to(device)}
         made.append(Part(Plan.build(edges, nodes).to(device), batch.to(device), count, lists))
     return made
 
@@ -214,8 +251,8 @@ def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: st
     began, place = time.perf_counter(), torch.device(device)
     generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
     torch.manual_seed(protocol.seed * 400 + pair)
-    two = [RingGraph(data.edge_index, int(data.num_nodes or 0)) for data in graphs]
-    first, second = with_rings(two, protocol) if "rings" in protocol.model.reads else two
+    two = [with_cells(RingGraph(data.edge_index, int(data.num_nodes or 0)), protocol) for data in graphs]
+    (first, second), rings = with_rings(two, protocol) if "rings" in protocol.model.reads else (two, 0)
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
     training, checking = (parts(both, protocol, generator, place) for both in ((first, second), (alike, alike)))
     steps = max(Reading().steps(part.plan.profile) for part in (*training, *checking))
@@ -239,7 +276,7 @@ def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: st
     family = FAMILIES[int(graphs[0].family)]
     found = distance(network, training), distance(network, checking)
     seconds = round(time.perf_counter() - began, 2)
-    return PairResult(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds)
+    return PairResult(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds, rings)
 
 
 class Results:

@@ -5,7 +5,6 @@ The permutations of :mod:`pggnn.groups` are the definition to compare with.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -17,6 +16,8 @@ from pggnn import groups
 from pggnn.data.features.motifs import triangles
 from pggnn.data.sets.classic import adjacency_matrix, complete, csl, cycle, rook, shrikhande
 from pggnn.data.sets.counting import erdos_renyi
+from pggnn.lab.appendix import appendix_d, graphsage
+from pggnn.lab.check import Check
 from pggnn.lab.construction import CountingConv, NextCountingConv, WalkingConv
 from pggnn.lab.named_graphs import read_graph
 from pggnn.lab.refinement.wl import k_wl
@@ -28,17 +29,6 @@ from pggnn.testing import DEGREES, random_graph, renumbered
 EPSILON, DELTA = 1 / 8, 0.2
 WALKS = (3, 10, 100, 1000)
 """Lengths of the walks that the constructed RNN reads."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One claim, looked at."""
-
-    holds: bool
-    what: str
-    """What was checked, and over what range."""
-    note: str = ""
-    """What does not hold to the letter."""
 
 
 def sequences_read(n: int, frame: Frame = "merged") -> np.ndarray:
@@ -334,4 +324,6 @@ CLAIMS: dict[str, Callable[[], Check]] = {
     "Theorem 4": theorem_4,
     "Proposition 5": proposition_5,
     "Linear cell": linear_group,
+    "Appendix D": appendix_d,
+    "GraphSAGE": graphsage,
 }

@@ -303,6 +303,16 @@ class PGConv(SequenceConv):
 
     The recurrent weights are in ``conv.rnn``, whose state dict is that of ``torch.nn.LSTM``, ``GRU`` or ``RNN``; of
     the cell ``"linear"`` it has the input weights alone.
+
+    Example:
+        >>> import torch
+        >>> from pggnn import PGConv
+        >>> edges = torch.tensor([[0, 1, 1, 2, 2, 0, 2, 3], [1, 0, 2, 1, 0, 2, 3, 2]])  # a triangle, and node 3
+        >>> conv = PGConv(8, 16, cell="gru")
+        >>> conv(torch.randn(4, 8), edges).shape
+        torch.Size([4, 16])
+        >>> conv
+        PGConv(8, 16, cell='gru', num_layers=2, orderings='group', root='merged')
     """
 
     def __init__(

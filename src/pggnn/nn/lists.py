@@ -37,6 +37,17 @@ class ListConv(SequenceConv):
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})`, a :class:`~pggnn.lists.ListPlan`,
           edge features :math:`(|\mathcal{E}|, D)` *(optional)*
         - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn.lists import read_lists
+        >>> from pggnn.nn import ListConv
+        >>> data = Data(x=torch.randn(4, 8), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
+        >>> # node 0 reads nodes 2 and 3, node 1 reads node 3
+        >>> data.list_index, data.list_size = torch.tensor([0, 2, 3, 1, 3]), torch.tensor([3, 2])
+        >>> ListConv(8, 16)(data.x, read_lists("lists", data)).shape
+        torch.Size([4, 16])
     """
 
     kind: ClassVar[str] = "lists"
@@ -65,7 +76,10 @@ class ListConv(SequenceConv):
         )  # fmt: skip
         if self.reading.rescale or self.reading.mean:
             found = found * self.reading.scale(lists.plan.degree, found.dtype).unsqueeze(-1)
-        out = read_out(found, lists.owner, x.size(0), "sum", lists)
+        if lists.times is None:
+            out = read_out(found, lists.owner, x.size(0), "sum", lists)
+        else:
+            out = torch.sparse.mm(lists.times.to(found.dtype), found)
         return out if self.lin_root is None else out + self.lin_root(x)
 
     def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
@@ -107,6 +121,16 @@ class RingConv(ListConv):
 
     Over all members of a ring these are the rotations and reflections of the dihedral group: where a stored ring begins
     and which way it goes does not matter. Arguments as in :class:`ListConv`.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import AddRings
+        >>> from pggnn.lists import read_lists
+        >>> from pggnn.nn import RingConv
+        >>> data = AddRings()(Data(x=torch.randn(4, 8), edge_index=torch.tensor([[0, 1, 2, 2], [1, 2, 0, 3]])))
+        >>> RingConv(8, 16)(data.x, read_lists("rings", data)).shape
+        torch.Size([4, 16])
     """
 
     kind = "rings"
@@ -135,7 +159,18 @@ class RingSetConv(ListConv):
 
 class PathConv(ListConv):
     r"""Reads each path that ends at a node, from its other end to that node. Every path is read both ways, once for
-    each end, so which way it was stored does not matter. Arguments as in :class:`ListConv`."""
+    each end, so which way it was stored does not matter. Arguments as in :class:`ListConv`.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import AddPaths
+        >>> from pggnn.lists import read_lists
+        >>> from pggnn.nn import PathConv
+        >>> data = AddPaths(length=2)(Data(x=torch.randn(4, 8), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]])))
+        >>> PathConv(8, 16)(data.x, read_lists("paths", data)).shape
+        torch.Size([4, 16])
+    """
 
     kind = "paths"
 
@@ -155,6 +190,16 @@ class HopConv(ListConv):
         hops: The largest distance D.
         orderings, reduce, group: As in :class:`~pggnn.nn.PGConv`.
         **kwargs: Further arguments of :class:`ListConv`, without ``edge_dim``.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import AddHops
+        >>> from pggnn.lists import read_lists
+        >>> from pggnn.nn import HopConv
+        >>> data = AddHops(hops=2)(Data(x=torch.randn(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
+        >>> HopConv(8, 16, hops=2)(data.x, read_lists("hops", data)).shape
+        torch.Size([3, 16])
     """
 
     kind = "hops"

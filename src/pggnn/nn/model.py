@@ -12,8 +12,17 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.typing import OptTensor
 
 from pggnn.cells import is_integer
-from pggnn.lists import LISTS
-from pggnn.nn.blocks import FeedForward, ListPlans, Reads, Scale, SumConv, glorot_linear, list_layer, two_layers
+from pggnn.nn.blocks import (
+    LIST_LAYERS,
+    FeedForward,
+    ListPlans,
+    Reads,
+    Scale,
+    SumConv,
+    glorot_linear,
+    list_layer,
+    two_layers,
+)
 from pggnn.nn.conv import PGConv, SequenceConv
 from pggnn.nn.labels import permute, permute_columns
 from pggnn.nn.norm import masked_rows, norm_layer
@@ -59,10 +68,19 @@ class Network(torch.nn.Module):
             give is added to what there was, and so is that of a feed-forward network of twice the width, which is then
             normalised; features first go through a linear map, and scores come from networks of two layers.
         in_channels: Size of the input of that linear map, where the block is residual.
+        parts: How many vectors of features a graph or node has after each layer, such as those of nodes and of edges.
     """
 
     reads_order = False
     """Whether the scores depend on the order of each node's neighbours."""
+    skips = False
+    """Whether what a layer gives is added to what there was, where both are as wide."""
+    recordable = True
+    """Whether a GPU may record its steps on padded batches: it then asks the device nothing."""
+    reads_pairs = False
+    """Whether there are features of every pair of nodes: memory grows with the square of a graph's size."""
+    lists: tuple[str, ...] = ()
+    """The lists that it must be given, of :data:`pggnn.lists.LISTS`, where no option says so."""
 
     def __init__(
         self,
@@ -79,6 +97,7 @@ class Network(torch.nn.Module):
         numberings: int = 1,
         block: Block = "plain",
         in_channels: int | None = None,
+        parts: int = 1,
     ) -> None:
         super().__init__()
         if block not in ("plain", "residual"):
@@ -104,7 +123,7 @@ class Network(torch.nn.Module):
         if block == "residual":
             self.encoder = glorot_linear(in_channels or -1, widths[0])
             self.feeds = torch.nn.ModuleList(FeedForward(width, norm) for width in widths[1:])
-        readouts = 2 if level == "graph" and readout in SIDE_BY_SIDE else 1
+        readouts = parts * (2 if level == "graph" and readout in SIDE_BY_SIDE else 1)
         self.scores = torch.nn.ModuleList(
             two_layers(readouts * width, width, out_channels)
             if block == "residual"
@@ -159,29 +178,47 @@ class Network(torch.nn.Module):
         lists: ListPlans | None = None,
     ) -> Tensor:  # fmt: skip
         """The scores in one numbering; arguments as in :meth:`forward`."""
-        states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
-        if self.encoder is not None:
-            states = [self.encoder(x)]
         with masked_rows(self, real):
-            for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-                read = conv(states[-1], plan, edge_attr, *([lists] if isinstance(conv, Reads) else []))
-                after = norm(read, *graphs).relu()
-                states.append(after if self.encoder is None else self.feeds[number](states[-1] + after, *graphs))
+            states = self.states(x, plan, batch, edge_attr, batch_size, lists)
         with without_autocast(x):  # scores are differences of large sums, which 16 bits have too few digits for
-            dtype = next(self.scores[-1].parameters()).dtype
-            states = [state.to(dtype) for state in states[-len(self.scores) :]]
+            states = self.scored(states)
             if self.level == "graph":  # of all layers at once
                 pooled = read_out(torch.cat(states, dim=1), batch, batch_size, self.readout)
                 sizes = [state.size(1) for state in states]
                 by_readout = pooled.unflatten(1, (-1, sum(sizes)))
                 states = [state.flatten(1) for state in by_readout.split(sizes, dim=2)]
-            total, *others = (
-                dropout(score(scale(state)), self.dropout, self.training)
-                for score, scale, state in zip(self.scores, self.scales, states, strict=True)
-            )
-            for other in others:
-                total = total + other
+            return self.add_up(states)
+
+    def scored(self, states: Sequence[Tensor]) -> list[Tensor]:
+        """Those of the layers' states that have scores, in the precision of the weights."""
+        dtype = next(self.scores[-1].parameters()).dtype
+        return [state.to(dtype) for state in states[-len(self.scores) :]]
+
+    def add_up(self, pooled: Sequence[Tensor]) -> Tensor:
+        """The sum of the scores of all layers, given what is read out of each."""
+        total, *others = (
+            dropout(score(scale(state)), self.dropout, self.training)
+            for score, scale, state in zip(self.scores, self.scales, pooled, strict=True)
+        )
+        for other in others:
+            total = total + other
         return total
+
+    def states(
+        self, x: Tensor, plan: Plan, batch: OptTensor, edge_attr: OptTensor, batch_size: int | None,
+        lists: ListPlans | None = None,
+    ) -> list[Tensor]:  # fmt: skip
+        """What the nodes are before the first layer, and after each."""
+        states, graphs = [x], (batch, batch_size) if self.norm == "graph" else ()
+        if self.encoder is not None:
+            states = [self.encoder(x)]
+        for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
+            read = conv(states[-1], plan, edge_attr, *([lists] if isinstance(conv, Reads) else []))
+            after = norm(read, *graphs).relu()
+            if self.skips and self.encoder is None and after.shape == states[-1].shape:
+                after = states[-1] + after
+            states.append(after if self.encoder is None else self.feeds[number](states[-1] + after, *graphs))
+        return states
 
 
 def check_numbering(numbering: str, numberings: int) -> None:
@@ -239,6 +276,16 @@ class PGGNN(Network):
           edge indices :math:`(2, |\mathcal{E}|)` or a :class:`~pggnn.plan.Plan`,
           batch vector :math:`(|\mathcal{V}|)` *(optional)*, edge features :math:`(|\mathcal{E}|, D)` *(optional)*
         - **output:** scores :math:`(|\mathcal{G}|, C)`, or :math:`(|\mathcal{V}|, C)` with ``level="node"``
+
+    Example:
+        >>> import torch
+        >>> from pggnn import PGGNN
+        >>> edges = torch.tensor([[0, 1, 1, 2, 2, 0, 2, 3], [1, 0, 2, 1, 0, 2, 3, 2]])  # a triangle, and node 3
+        >>> model = PGGNN(8, 16, 3, num_layers=2)
+        >>> model(torch.randn(4, 8), edges).shape
+        torch.Size([1, 3])
+        >>> PGGNN(8, 16, 3, num_layers=2, level="node")(torch.randn(4, 8), edges).shape
+        torch.Size([4, 3])
     """
 
     reads_order = True
@@ -330,7 +377,7 @@ def _hub() -> Any:
 
 def check_reads(reads: Sequence[str]) -> tuple[str, ...]:
     """The names of neighbourhoods, or an error."""
-    known = ("star", "sum", *LISTS)
+    known = ("star", "sum", *LIST_LAYERS)
     if isinstance(reads, str) or not reads or len({*reads}) < len(reads) or not set(reads) <= set(known):
         raise ValueError(f"reads must be some of {', '.join(map(repr, known))}, each once, got {reads!r}")
     return tuple(reads)

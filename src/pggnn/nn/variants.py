@@ -15,6 +15,13 @@ class PairConv(SequenceConv):
 
     Invariant to the neighbours' numbering, but blind to dependencies of more than two. Arguments as in
     :class:`~pggnn.nn.PGConv`, without ``orderings``, ``root`` and ``reduce``.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.nn import PairConv
+        >>> edges = torch.tensor([[1, 2, 3], [0, 0, 0]])  # node 0 reads nodes 1, 2 and 3
+        >>> PairConv(8, 16)(torch.randn(4, 8), edges).shape
+        torch.Size([4, 16])
     """
 
     def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
@@ -29,6 +36,13 @@ class TripletConv(SequenceConv):
 
     Invariant to the neighbours' numbering; a node with fewer than two neighbours gets zeros. Arguments as in
     :class:`~pggnn.nn.PGConv`, without ``orderings``, ``root`` and ``reduce``.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.nn import TripletConv
+        >>> edges = torch.tensor([[1, 2, 3], [0, 0, 0]])  # node 0 reads nodes 1, 2 and 3
+        >>> TripletConv(8, 16)(torch.randn(4, 8), edges).shape
+        torch.Size([4, 16])
     """
 
     def __init__(self, in_channels: int, out_channels: int, **kwargs: Any) -> None:
@@ -46,6 +60,13 @@ class TrioConv(SequenceConv):
     so all 4-cliques, where :class:`~pggnn.nn.PGConv` sees of some, which depend on the numbering: n³ sequences instead
     of n. A node with one or two neighbours reads all orders of these. Arguments as in :class:`~pggnn.nn.PGConv`,
     without ``orderings``, ``root`` and ``reduce``.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.nn import TrioConv
+        >>> edges = torch.tensor([[1, 2, 3], [0, 0, 0]])  # node 0 reads nodes 1, 2 and 3
+        >>> TrioConv(8, 16)(torch.randn(4, 8), edges).shape
+        torch.Size([4, 16])
     """
 
     def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:
@@ -62,6 +83,13 @@ class ChainConv(SequenceConv):
 
     Its steps cannot run side by side, which is why the paper sums arrangements instead. Arguments as in
     :class:`~pggnn.nn.PGConv`, without ``orderings``, ``root`` and ``reduce``.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.nn import ChainConv
+        >>> edges = torch.tensor([[1, 2, 3], [0, 0, 0]])  # node 0 reads nodes 1, 2 and 3
+        >>> ChainConv(8, 16)(torch.randn(4, 8), edges).shape
+        torch.Size([4, 16])
     """
 
     def __init__(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> None:

@@ -67,6 +67,17 @@ def group_recurrence(
 
     Returns:
         ``[N, H]``, without :meth:`Reading.scale`, in the dtype of ``gates``.
+
+    Example:
+        >>> import torch
+        >>> from pggnn import Plan
+        >>> from pggnn.cells import Recurrence
+        >>> from pggnn.ops import group_recurrence
+        >>> from pggnn.orderings import Reading
+        >>> rnn, plan = Recurrence(8, 16, cell="gru"), Plan.build(torch.tensor([[1, 2, 3], [0, 0, 0]]), 4)
+        >>> gates = rnn(torch.randn(4, 8))
+        >>> group_recurrence(gates, rnn.recurrent_weights, plan, reading=Reading(), cell="gru").shape
+        torch.Size([4, 16])
     """
     check_backend(backend, workspace)
     if workspace is None:

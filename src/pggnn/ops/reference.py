@@ -1,4 +1,5 @@
-"""The operation by definition, in loops, on any device and dtype, differentiated by autograd: judge of the others."""
+"""The operation by definition: node after node, step after step, on any device and dtype, differentiated by autograd.
+The judge of the others."""
 
 from itertools import permutations
 
@@ -68,27 +69,36 @@ def group_recurrence(
     edges = set(zip(known.center.tolist(), known.neighbor.tolist(), strict=True)) if structure is not None else set()
     out = []
     for v, (n, start) in enumerate(zip(plan.degree.tolist(), plan.start.tolist(), strict=True)):
-        hidden = gates.new_zeros(weights[0].size(1))
-        for sequence in sequences(reading, n):
-            steps = [gates[root + v if slot == ROOT else int(rows[start + slot])] for slot in sequence]
-            if center is not None:
-                steps = [x if slot == ROOT else x + center[v] for x, slot in zip(steps, sequence, strict=True)]
-            if structure is not None:
-                around = plan.neighbor[start : start + n].tolist()
-                for t, pairs in enumerate(structure_pairs(reading, sequence, structure.size(0))):
-                    adjacent = [pair is not None and (around[pair[0]], around[pair[1]]) in edges for pair in pairs]
-                    steps[t] = steps[t] + structure[adjacent].sum(0)
-            hidden = hidden + rnn(steps, weights, cell)
-        out.append(hidden)
+        read = sequences(reading, n)
+        if not read:
+            out.append(gates.new_zeros(weights[0].size(1)))
+            continue
+        slots = torch.tensor(read, device=gates.device)
+        at_root = slots == ROOT
+        neighbors = rows[start : start + n].index_select(0, slots[~at_root])
+        steps = gates[torch.full_like(slots, root + v).masked_scatter(~at_root, neighbors)]
+        if center is not None:
+            steps = torch.where(at_root.unsqueeze(-1), steps, steps + center[v])
+        if structure is not None:
+            around = plan.neighbor[start : start + n].tolist()
+            bits = [
+                [
+                    [pair is not None and (around[pair[0]], around[pair[1]]) in edges for pair in pairs]
+                    for pairs in structure_pairs(reading, sequence, structure.size(0))
+                ]
+                for sequence in read
+            ]
+            steps = steps + torch.tensor(bits, device=gates.device).to(gates) @ structure
+        out.append(rnn(steps, weights, cell).sum(0))
     return torch.stack(out) if out else gates[:0, : weights[0].size(1)]
 
 
-def rnn(steps: list[Tensor], weights: list[Tensor], cell: str) -> Tensor:
-    """The top layer's last hidden state after reading one sequence of gate rows."""
+def rnn(steps: Tensor, weights: list[Tensor], cell: str) -> Tensor:
+    """The top layer's last hidden states after reading sequences ``[K, T]`` of gate rows."""
     layers = split_layers(weights)
-    start = steps[0].new_zeros(weights[0].size(1))
+    start = steps.new_zeros(steps.size(0), weights[0].size(1))
     states: list[State] = [(start,) * CELLS[cell].states for _ in layers]
-    for x in steps:
+    for x in steps.unbind(1):
         for index, layer in enumerate(layers):
             if layer.weight_ih is not None:
                 x = linear(states[index - 1][0], layer.weight_ih, layer.bias_ih)

@@ -121,7 +121,8 @@ def draw_figures(rows: Sequence[tuple[str, float, float | None, bool]], unit: st
             if std:
                 axes.plot([mean - std, mean + std], [place, place], color=colour, linewidth=1.6, alpha=0.6)
             axes.plot([mean], [place], "o", color=colour, markersize=6 if ours else 4.5)
-        axes.set_yticks(range(len(rows)), [name if len(name) <= 22 else f"{name[:21]}…" for name, *_ in rows])
+        names = [name.removeprefix("always the ") for name, *_ in rows]
+        axes.set_yticks(range(len(rows)), [name if len(name) <= 22 else f"{name[:21]}…" for name in names])
         for tick, (*_, ours) in zip(axes.get_yticklabels(), rows, strict=True):
             tick.set(color=BLUE if ours else INK, parse_math=False)
         axes.set_ylim(len(rows) - 0.4, -0.6)

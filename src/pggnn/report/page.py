@@ -93,7 +93,7 @@ def _training(run: Run, trial: Any) -> dict[str, Any]:
     tested = [record for record in records if "test" in record]
     last = {"test": tested[-1]["test"], "best_epoch": tested[-1]["epoch"]} if tested and not result else result
     shown = {key: _number(last[key], run) if last.get(key) is not None else "—" for key in ("val", "test")}
-    ended = {"epochs": "all epochs done", "learning rate": "learning rate low enough"}
+    ended = {"epochs": "all epochs done", "learning rate": "learning rate low enough", "fit": "fitted at once"}
     return shown | {
         "name": trial.name,
         "epochs": records[-1]["epoch"] if records else result.get("epoch", 0),

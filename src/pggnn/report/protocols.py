@@ -2,6 +2,7 @@
 
 from pggnn.data.catalogue import CATALOGUE
 from pggnn.train.config import Config
+from pggnn.train.runs.fitted import is_fitted
 from pggnn.train.runs.protocol import CROSS_VALIDATION
 from pggnn.train.runs.stored import Run
 
@@ -16,13 +17,15 @@ def describe_protocol(config: Config, kind: str) -> str:
     folds = config.protocol.number_of_folds
     own = " The folds are those that came with the data." if config.protocol.folds == "given" else ""
     some = f"{describe_folds(config).capitalize()} alone, not the whole" if config.protocol.only else ""
-    if kind == "folds":
+    if kind == "folds" and not is_fitted(config):
         return (
             f"{some or f'{folds}-fold'} cross-validation as in the paper: the mean over the test folds at the epoch "
             "where that mean "
             "is best. The choice of the epoch has seen the test folds, so the figure flatters; nested cross-validation "
             f"chooses without them.{own}"
         )
+    if is_fitted(config):
+        return f"{some or f'{folds}-fold'} cross-validation; options were chosen inside the training graphs.{own}"
     last = config.protocol.report == "last"
     when = "after the last epoch" if last else "at the epoch with the best validation figure"
     if kind == "nested":
@@ -33,8 +36,15 @@ def describe_protocol(config: Config, kind: str) -> str:
     parts = {
         "splits": "The data set's own splits",
         "random": "A random split for each seed: 80 % train, 10 % validate, 10 % test",
+        "scaffold": "A random split for each seed, all molecules of a scaffold in one part: about 80 % train, 10 % "
+        "validate, 10 % test",
     }
-    return f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
+    text = f"{parts.get(kind, 'The own splits of the graphs, or random ones if they have none')}. Test {when}."
+    if config.protocol.inductive:
+        text += " Training saw the training nodes and the edges between them alone."
+    if config.data.neighbours:
+        text += f" Neighbourhoods are sampled: at most {' × '.join(map(str, config.fan))} neighbours of a node."
+    return text
 
 
 def describe_folds(config: Config) -> str:
@@ -45,6 +55,8 @@ def describe_folds(config: Config) -> str:
 
 def describe_epoch(config: Config) -> str:
     """The epoch that a figure is of, in a word or two."""
+    if is_fitted(config):
+        return "fitted at once"
     if config.protocol.kind == "folds":
         return "best on test folds"
     return "best on validation" if config.protocol.report == "best" else "last"

@@ -46,7 +46,8 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
         spread=any(run.figures and len(run.figures.each) > 1 for *_, run in grid.runs),
         unfinished=f"{len(cut)} of {len(grid.runs)} runs have not ended: their figures are those so far." * bool(cut),
         columns=grid.columns, better=_better(grid),
-        compared=any(one.published[1] for one in grid.columns), rows=rows, published=_published(grid), notes=notes,
+        compared=any(one.published[1] for one in grid.columns), rows=rows, guesses=_guesses(grid),
+        published=_published(grid), notes=notes,
         warnings=describe_departures(grid),
         ordering_costs=compare_orderings(grid), curves=[one for one in curves if one[-1]], answers=answers,
         drawn=any(one["form"] == "" for one in answers), protocols=_protocols(grid, known),
@@ -91,6 +92,18 @@ def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
         shown["difference"] = signed(difference, digits).replace("-", "−")
         shown["tone"] = tone(difference, deviation, column.run.lower_is_better)
     return shown if run.complete else shown | {"state": "so far", "tone": "unfinished"}
+
+
+def _guesses(grid: Grid) -> list[str]:
+    """By column, what one answer for all has: the most frequent class, or the mean; from least to most where runs have
+    other test graphs. Nothing where no run measured it."""
+    found = []
+    for column in grid.columns:
+        digits = count_digits(column.published[0], column.run.metric)
+        known = [run.baseline() for _, label, run in grid.runs if label == column.label]
+        values = sorted(value * column.run.scale for value in known if value is not None)
+        found.append(" to ".join(dict.fromkeys(f"{value:.{digits}f}" for value in values[:1] + values[-1:])))
+    return found if any(found) else []
 
 
 def _published(grid: Grid) -> list[tuple[str, list[str]]]:

@@ -26,6 +26,12 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
         add_sweep(sub)
         add_out(sub, "runs/paper")
     sub = add_command(
+        commands, "table1", measure_costs, SUMMARIES["table1"] + ", measured beside the paper's orders (a minute).",
+        "  pggnn reproduce table1\n  OMP_NUM_THREADS=1 pggnn reproduce table1 --out alone    # on one core\n\n"
+        "On a GPU where there is one.",
+    )  # fmt: skip
+    add_out(sub, "runs/paper")
+    sub = add_command(
         commands, "search", search_options, SUMMARIES["search"] + ".",
         "  pggnn reproduce search --only zinc\n  pggnn reproduce search --only proteins --protocol.only [0,1,2]\n"
         "  pggnn reproduce search --minutes 9 --jobs 20   # repeat until done\n\n"
@@ -57,6 +63,12 @@ def add_commands(reproduce: argparse.ArgumentParser) -> None:
             "--format", choices=("svg", "png", "pdf"), default="svg", help="kind of file (default: %(default)s)"
         )
         add_out(sub, "paper")
+    sub = add_command(
+        commands, "gallery", show_gallery, SUMMARIES["gallery"] + " (about a minute).",
+        "  pggnn reproduce gallery\n  pggnn reproduce gallery --out pictures --format png",
+    )  # fmt: skip
+    sub.add_argument("--format", choices=("svg", "png"), default="svg", help="kind of files (default: %(default)s)")
+    add_out(sub, "paper")
 
 
 @goes_on()
@@ -93,6 +105,15 @@ def search_options(args: argparse.Namespace) -> None:
         say("No candidate has ended yet, so there is nothing to rank.")
 
 
+def measure_costs(args: argparse.Namespace) -> None:
+    """Measures what a layer costs."""
+    with loading():
+        from pggnn.reproduce.table1 import markdown, reproduce_costs
+
+    say(markdown(reproduce_costs(args.out)))
+    say(args.out / "table1.md")
+
+
 def measure_table(name: str, args: argparse.Namespace) -> None:
     """Measures the memory that training takes."""
     with loading():
@@ -112,5 +133,13 @@ def print_statistics(args: argparse.Namespace) -> None:
 def draw_figure(name: str, args: argparse.Namespace) -> None:
     """Draws a figure and says where it is."""
     with loading():
-        module = import_module(f"pggnn.reproduce.{name}")
+        module = import_module(f"pggnn.reproduce.figures.{name}")
     say(module.draw(args.out / f"{name}.{args.format}"))
+
+
+def show_gallery(args: argparse.Namespace) -> None:
+    """Draws all figures and says where their page is."""
+    with loading():
+        from pggnn.reproduce.gallery import draw_gallery
+
+    say(draw_gallery(args.out, args.format))

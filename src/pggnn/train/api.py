@@ -23,6 +23,20 @@ def load(folder: str | Path, which: Literal["best", "last"] = "best") -> Trained
     Args:
         folder: The folder of the run, or of one training in it (``RUN/seed0/fold3``).
         which: Checkpoint of each training.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import fit, load
+        >>> edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> graphs = [Data(x=torch.tensor([i % 2, 1, 1]), edge_index=edges, y=torch.tensor([i % 2])) for i in range(20)]
+        >>> out = Path(mkdtemp()) / "paths"
+        >>> _ = fit(graphs, epochs=1, out=out, model={"hidden": 4, "layers": 1, "cell": "linear"}, run={"jobs": 1})
+        >>> trained = load(out)
+        >>> trained.metrics["metric"], len(trained.predict(graphs[:3]))
+        ('accuracy', 3)
     """
     return Trained.load(folder, which)
 
@@ -49,6 +63,20 @@ def fit(
             below a tenth of the first.
         out: Folder of the run; by default a new one, ``runs/fit``, ``runs/fit-2``, …
         **options: Those of ``pggnn train``, as in its YAML file: ``model={"hidden": 32}, optim={"lr": 0.01}``.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import fit
+        >>> ring = torch.tensor([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]])
+        >>> graphs = [Data(x=torch.tensor([i % 2, 1, 1]), edge_index=ring, y=torch.tensor([i % 2])) for i in range(20)]
+        >>> small = {"hidden": 4, "layers": 1, "cell": "linear"}
+        >>> out = Path(mkdtemp()) / "rings"
+        >>> trained = fit(graphs, epochs=1, out=out, model=small, run={"jobs": 1})
+        >>> [row["prediction"] in (0, 1) for row in trained.predict(graphs[:2])]
+        [True, True]
     """
     folder = Path(out) if out is not None else next(one for one in _names() if not one.exists())
     if is_run(folder):
@@ -56,7 +84,7 @@ def fit(
     given: dict[str, dict[str, Any]] = {part: dict(values) for part, values in options.items()}
     optim = {"epochs": epochs, "schedule": "plateau", "patience": patience} | given.get("optim", {})
     first = optim.get("lr", 1e-3)
-    given["optim"] = ({"min_lr": first / 10} if isinstance(first, (int, float)) else {}) | optim
+    given["optim"] = ({"min_lr": float(f"{first / 10:.6g}")} if isinstance(first, (int, float)) else {}) | optim
     if isinstance(graphs, (str, Path)):
         if task is not None:
             raise ValueError(f"task is for graphs in memory, got {task!r}: a file says by itself what its targets are")

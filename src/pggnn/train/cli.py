@@ -16,12 +16,14 @@ TRAIN = "Train a network on a data set of the paper or on your own graphs."
 
 def train(arguments: Sequence[str]) -> None:
     """Trains a run and prints its figures."""
-    from pggnn.train.options import parse, parser
+    from pggnn.train.options import default_config, parse, parser
 
     if "-h" in arguments or "--help" in arguments:
         parser().print_help()
         return
     config, resume = parse(arguments)
+    if default := default_config(arguments):
+        say(f"{config.data.name} holds molecules: its options are those of --config {default}.", file=sys.stderr)
 
     with loading():
         from pggnn.train.engine.distributed import is_main
@@ -36,11 +38,12 @@ def train(arguments: Sequence[str]) -> None:
         return
     say(f"{config.folder}: {summary.metric} {summary}")
     trained = Run.read(config.folder)
-    say(f"To compare with: {trained.beside()}. {trained.warning}".rstrip())
+    say(f"To compare with: {trained.beside()}. {trained.warning}".rstrip(), filled=True)
     if config.protocol.kind == "folds":
         say(
             f"These are the test folds at epoch {', '.join(map(str, summary.epochs))}, where their mean is best, as in "
-            "the paper: the choice has seen them. --protocol.kind nested chooses without."
+            "the paper: the choice has seen them. --protocol.kind nested chooses without.",
+            filled=True,
         )
     say(f"A page about it: {shlex.join(['pggnn', 'report', str(config.folder)])}")
 

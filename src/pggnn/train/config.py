@@ -12,7 +12,19 @@ from pggnn.files import write_text
 from pggnn.ranges import FACTOR, LIMIT, NOT_NEGATIVE, PART, POSITIVE, check_ranges, real, whole
 
 if TYPE_CHECKING:
-    from pggnn.baselines.options import GCNOptions, PGGNNOptions, RPOptions, SAGEOptions
+    from pggnn.baselines.options import (
+        CLIPOptions,
+        DeepLRPOptions,
+        DenseOptions,
+        DGCNNOptions,
+        GCNOptions,
+        PGGNNOptions,
+        PNAOptions,
+        RPOptions,
+        SAGEOptions,
+        WEGLOptions,
+        WLOptions,
+    )
 
     Name = str
 else:
@@ -26,7 +38,8 @@ class DataConfig:
     """The graphs."""
 
     name: str
-    """Name of a data set (pggnn data list), or path of your own graphs: JSON lines, a folder in TU's format, or
+    """Name of a data set (pggnn data list), or path of your own graphs: JSON lines, a zip or folder in TU's
+    format, arrays of one large graph (.npz, .pt, .safetensors), or
     molecules as CSV."""
     root: str | None = None
     """Folder of the data sets; by default PGGNN_DATA, else data/."""
@@ -104,7 +117,10 @@ class NetworkOptions:
 
 if TYPE_CHECKING:
 
-    class _Options(SAGEOptions, RPOptions, GCNOptions, PGGNNOptions, NetworkOptions): ...
+    class _Options(
+        DenseOptions, WEGLOptions, WLOptions, DeepLRPOptions, CLIPOptions, PNAOptions, DGCNNOptions,
+        SAGEOptions, RPOptions, GCNOptions, PGGNNOptions, NetworkOptions,
+    ): ...  # fmt: skip
 else:
     _OWN = dict.fromkeys(model.options for model in MODELS.values())
     _Options = type("_Options", (*reversed(_OWN), NetworkOptions), {})
@@ -248,7 +264,8 @@ class Config:
             )
         if self.optim.warmup >= self.optim.epochs:
             raise ValueError(
-                f"optim.warmup must be less than optim.epochs, {self.optim.epochs}, got {self.optim.warmup}"
+                f"optim.warmup must be less than optim.epochs, {self.optim.epochs}, got {self.optim.warmup}: "
+                "give it too, such as --optim.warmup 0"
             )
         only, folds = self.protocol.only, self.protocol.number_of_folds
         if len(set(only)) < len(only) or not set(only) <= set(range(folds)):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from functools import cache
+from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -15,6 +16,7 @@ from typing import Any, get_type_hints
 import jsonargparse
 import yaml
 
+from pggnn.data.loading import is_table
 from pggnn.files import check_yaml, read_bytes
 from pggnn.train import packed
 from pggnn.train.config import FILE, KEYS, Config, DataConfig, as_yaml
@@ -26,7 +28,7 @@ EXAMPLES = """examples:
   pggnn train --config configs/zinc.yaml --model.hidden 64
   pggnn train --config zinc --model.orderings single
   pggnn train --data.name graphs.jsonl --optim.epochs 50 --run.out runs/mine
-  pggnn train --config molecule --data.name esol.csv --data.target solubility
+  pggnn train --data.name esol.csv --data.target solubility
   pggnn train --config configs/zinc.yaml --resume
   torchrun --nproc-per-node 2 -m pggnn train --config configs/zinc.yaml
 """
@@ -35,6 +37,8 @@ _NAMES = {
     "dict": "a mapping such as {task: cliques}", "int": "a whole number", "float": "a number",
     "bool": "true or false", "str": "text", "NoneType": "null",
 }  # fmt: skip
+MOLECULE = "molecule"
+"""The config that CSV files are trained with where none is given."""
 MOST_BYTES = 2**20
 """The largest YAML file that is read."""
 MOST_SHOWN = 200
@@ -105,12 +109,28 @@ def parser() -> jsonargparse.ArgumentParser:
 
 def parse(arguments: Sequence[str]) -> tuple[Config, str | None]:
     """The config that the arguments describe, and whether to resume; a mistake is a ``ValueError`` of one sentence."""
-    words, configs = _find_configs(_complete(arguments))
+    default = default_config(arguments)
+    words, configs = _find_configs(_complete([*(["--config", default] if default else []), *arguments]))
     try:
         found = _instantiate(lambda made: made.parse_args(words))
     except _NotOptions as error:
         raise ValueError(f"{', '.join(configs)}: {error}") from None
     return Config(**{part: getattr(found, part) for part in _PARTS}), found.resume
+
+
+def default_config(arguments: Sequence[str]) -> str | None:
+    """The config of arguments that name none: that of molecules for a CSV file."""
+    words = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    names = [value for key, value in pairwise(words) if key == "--data.name"]
+    return MOLECULE if "--config" not in words and names and is_table(names[-1]) else None
+
+
+def defaults(name: str) -> Config:
+    """What the options for these data are where nothing is said of them."""
+    if not is_table(name):
+        return Config(DataConfig(""))
+    config = load(CONFIGS / f"{MOLECULE}.yaml")
+    return replace(config, data=replace(config.data, name=""))
 
 
 @cache
@@ -148,7 +168,7 @@ def _complete(arguments: Sequence[str]) -> list[str]:
         if key in LISTED and not argument.startswith("--"):
             values.append(argument)
             continue
-        if values and values[0].startswith("[") and key not in WORDS:
+        if values and values[0].startswith("[") and (key not in WORDS or _is_list(values)):
             found.append(" ".join(values))
         elif values:
             plain = key not in WORDS and all(re.fullmatch(r"-?\d+", value) for value in values)
@@ -161,6 +181,14 @@ def _complete(arguments: Sequence[str]) -> list[str]:
         key, values = argument.removeprefix("--"), []
         found.append(argument)
     return found[:-1]
+
+
+def _is_list(values: list[str]) -> bool:
+    """Whether they are a list of texts in JSON, as Python and YAML write one, and not a column such as [nM]."""
+    try:
+        return len(values) == 1 and all(isinstance(one, str) for one in json.loads(values[0]))
+    except ValueError:
+        return False
 
 
 def _find_configs(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

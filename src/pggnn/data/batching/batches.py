@@ -21,7 +21,7 @@ class Batches:
     batches are gathered on the device where the graphs lie, without waiting for it.
 
     It is a map-style data set too: ``torch.utils.data.DataLoader(batches, batch_size=None, num_workers=2)`` assembles
-    the batches of the current :attr:`epoch` ahead, in worker processes.
+    the batches of the current ``epoch`` ahead, in worker processes.
 
     Args:
         dataset: Any in-memory data set of PyG with ``edge_index``, not one with a ``transform``; or a
@@ -34,6 +34,18 @@ class Batches:
         index: Numbers of the graphs to use; by default those of ``dataset``.
         shard: Rank and number of processes that share each batch between them.
         device: See :class:`~pggnn.data.batching.collate.Collater`.
+
+    Example:
+        >>> from pggnn import PGGNN
+        >>> from pggnn.data.batching.batches import Batches
+        >>> from pggnn.data.dataset import GraphDataset
+        >>> from pggnn.data.sets.counting import generate, with_target
+        >>> graphs = GraphDataset(with_target(generate("er", 8), "triangles"))
+        >>> model = PGGNN(graphs.schema.in_channels, 16, 1, level="node")
+        >>> for batch in Batches(graphs, batch_size=4, sampling="shuffle"):
+        ...     print(model(batch.x, batch.plan, batch.batch).shape)
+        torch.Size([40, 1])
+        torch.Size([40, 1])
     """
 
     def __init__(

@@ -110,7 +110,7 @@ def _chunks(kind: str, lists: GraphLists, graphs: Graphs, edge: Tensor | None) -
         places = int(size.sum())
         index = lists.index[place_done : place_done + places].long() + ptr[graph].repeat_interleave(size)
         distance = None if lists.distance is None else lists.distance[list_done : list_done + len(size)].long()
-        plan, owner, _ = expand_lists(
+        plan, owner, *_ = expand_lists(
             kind, index, size, edge_index[[head, tail]], nodes, "source_to_target", distance
         )  # fmt: skip
         of_owner = torch.searchsorted(ptr, owner, right=True) - 1

@@ -99,6 +99,18 @@ class PlanSampler(BaseSampler):
     Args:
         plan: The neighbourhoods of the whole graph.
         num_neighbors: How many neighbours to sample of each node, without repetition, at each distance.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from torch_geometric.loader import NeighborLoader
+        >>> from pggnn import Plan
+        >>> from pggnn.data.batching.nodes import PlanSampler
+        >>> data = Data(x=torch.randn(100, 8), edge_index=torch.randint(100, (2, 900)))
+        >>> sampler = PlanSampler(Plan.build(data.edge_index, 100), [5, 3])
+        >>> loader = NeighborLoader(data, [5, 3], batch_size=20, neighbor_sampler=sampler)
+        >>> [batch.batch_size for batch in loader]
+        [20, 20, 20, 20, 20]
     """
 
     def __init__(self, plan: Plan, num_neighbors: Sequence[int]) -> None:

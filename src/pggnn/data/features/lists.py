@@ -10,13 +10,16 @@ from torch import Tensor
 
 from pggnn.console import tracked
 from pggnn.data.cache import cache_home, keep, read
+from pggnn.data.features.motifs import find_triangles
 from pggnn.data.graphs import Graphs, starts
 from pggnn.search import TooMany, find_hops, find_paths, find_rings
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-FINDERS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rings": find_rings, "paths": find_paths, "hops": find_hops}
+FINDERS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
+    "rings": find_rings, "paths": find_paths, "hops": find_hops, "triangles": find_triangles,
+}  # fmt: skip
 """By the name in :data:`pggnn.lists.LISTS`: takes edges, the number of nodes and how large or far lists may be."""
 VERSION = 1
 
@@ -36,18 +39,21 @@ class GraphLists:
 
 
 def find_lists(
-    graphs: Graphs, kind: str, most: int, console: "Console | None" = None, chords: bool = False
-) -> GraphLists:
+    graphs: Graphs, kind: str, most: int, console: "Console | None" = None, chords: bool = False,
+    limit: int | None = None,
+) -> GraphLists:  # fmt: skip
     """The lists of this kind in all graphs, from the cache where it holds them.
 
     Args:
         graphs: The graphs, on the CPU.
-        kind: ``"rings"``, ``"paths"`` or ``"hops"``.
+        kind: ``"rings"``, ``"paths"``, ``"hops"`` or ``"triangles"``.
         most: Nodes of the largest ring, edges of the longest path, or the largest distance.
         console: Where to show progress.
         chords: Also rings with chords.
+        limit: Most lists of a graph, if not that of the search.
     """
-    every, options = range(len(graphs)), {"chords": True} if chords else {}
+    every, options = range(len(graphs)), dict[str, int]({"chords": True} if chords else {})
+    options |= {} if limit is None else {"limit": limit}
     path = cache_home() / "lists" / f"{kind}{most}{'-chords' * chords}-{VERSION}-{graphs.structure_digest()}.npz"
     arrays = read(path)
     if arrays is None:
@@ -62,7 +68,7 @@ def search_lists(graphs: Graphs, kind: str, most: int, numbers: Iterable[int]) -
     return _as_lists(_search(graphs, kind, most, numbers))
 
 
-def _search(graphs: Graphs, kind: str, most: int, numbers: Iterable[int], **options: bool) -> dict[str, np.ndarray]:
+def _search(graphs: Graphs, kind: str, most: int, numbers: Iterable[int], **options: int) -> dict[str, np.ndarray]:
     first, nodes, found = starts(graphs.edges).tolist(), graphs.nodes.tolist(), []
     for number in numbers:
         edges = graphs.edge_index[:, first[number] : first[number + 1]].long()

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pggnn.search import TooMany
+
 BLOCK_BYTES = 2**27
 CHUNK = 2**19
 
@@ -22,6 +24,13 @@ def triangles(edge_index: Tensor, ptr: Tensor | int, directed: bool = False) -> 
             edge may be given in one direction or both.
         ptr: ``[G + 1]``, the first node of each graph, as in PyG's batches; or the number of nodes of one graph.
         directed: Count directed 3-cycles, τ = A² ⊙ Aᵀ · 1, instead.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.data.features.motifs import triangles
+        >>> edges = torch.tensor([[0, 1, 1, 2, 2, 0, 2, 3], [1, 0, 2, 1, 0, 2, 3, 2]])  # a triangle, and node 3
+        >>> triangles(edges, 4)
+        tensor([1, 1, 1, 0])
     """
     local, nodes = _local_ids(ptr)
     u, v = _simple_edges(edge_index, nodes, directed)
@@ -36,7 +45,14 @@ def triangles(edge_index: Tensor, ptr: Tensor | int, directed: bool = False) -> 
 
 
 def four_cliques(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
-    """The number of 4-cliques at each node of undirected graphs; arguments as of :func:`triangles`."""
+    """The number of 4-cliques at each node of undirected graphs; arguments as of :func:`triangles`.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.data.features.motifs import four_cliques
+        >>> four_cliques(torch.combinations(torch.arange(5)).t(), 5)  # all edges among five nodes
+        tensor([4, 4, 4, 4, 4])
+    """
     local, nodes = _local_ids(ptr)
     u, v = _simple_edges(edge_index, nodes, directed=False)
     corners = np.concatenate([np.empty((3, 0), np.int64), *_list_triangles(u, v, nodes)], axis=1)
@@ -54,6 +70,27 @@ def wedges(edge_index: Tensor, ptr: Tensor | int) -> Tensor:
     nodes = _local_ids(ptr)[1]
     degree = np.bincount(np.concatenate(_simple_edges(edge_index, nodes, directed=False)), minlength=nodes)
     return torch.from_numpy(degree * (degree - 1) // 2) - triangles(edge_index, ptr)
+
+
+def find_triangles(edge_index: Tensor, num_nodes: int, size: int = 3, limit: int = 100_000) -> tuple[Tensor, Tensor]:
+    """Every triangle of a graph once, as :func:`pggnn.search.find_rings` gives rings: ``index`` and ``size``.
+
+    Args:
+        edge_index, num_nodes: The graph.
+        size: 3.
+        limit: Most triangles. A graph with more is refused.
+    """
+    u, v = _simple_edges(edge_index, num_nodes, directed=False)
+    found = [np.empty((3, 0), np.int64)]
+    for part in _list_triangles(u, v, num_nodes):
+        found.append(part)
+        if sum(one.shape[1] for one in found) > limit:
+            raise TooMany(
+                f"a graph of {num_nodes:,} nodes has more than {limit:,} triangles", "choose a model without them"
+            )
+    corners = np.sort(np.concatenate(found, axis=1), axis=0)
+    corners = corners[:, np.lexsort(corners[::-1])]
+    return torch.from_numpy(corners.T.reshape(-1).copy()), torch.full((corners.shape[1],), size)
 
 
 def _local_ids(ptr: Tensor | int) -> tuple[np.ndarray, int]:

@@ -45,6 +45,16 @@ def save_jsonl(
             :class:`GraphDataset`, ids, splits and all names are kept.
         path: The file.
         splits: The graphs of ``"train"``, ``"val"`` and ``"test"``: numbers, each once, or a mask over all graphs.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn.data.formats.export import save_jsonl
+        >>> graph = Data(x=torch.tensor([0, 1]), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([1.5]))
+        >>> print(save_jsonl([graph], Path(mkdtemp()) / "graphs.jsonl").read_text())
+        {"num_nodes":2,"directed":true,"node_labels":[0,1],"edges":[[0,1],[1,0]],"y":1.5}
     """
     own = graphs if isinstance(graphs, GraphDataset) and graphs.transform is None else None
     whole = own if own is not None and own._indices is None else None

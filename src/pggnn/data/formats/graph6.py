@@ -15,7 +15,13 @@ HEADER = b">>graph6<<"
 
 
 def decode(text: str | bytes) -> Data:
-    """The graph of one line, with ``num_nodes`` and a sorted ``edge_index`` in both directions."""
+    """The graph of one line, with ``num_nodes`` and a sorted ``edge_index`` in both directions.
+
+    Example:
+        >>> from pggnn.data.formats.graph6 import decode
+        >>> decode("C~").num_edges  # the complete graph on four nodes, each edge in both directions
+        12
+    """
     line = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
     line = line.rstrip(b"\r\n").removeprefix(HEADER)
     strange = bytes(byte for byte in line if not 63 <= byte <= 126)  # networkx misreads those below 63

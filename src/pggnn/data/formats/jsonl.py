@@ -72,6 +72,18 @@ def load_jsonl(
         schema: That of an earlier file, if this one must be read alike: labels and classes get the same numbers,
             unknown ones are errors, and targets may be left out.
         split, transform, pre_transform: See :class:`GraphDataset`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> file = Path(mkdtemp()) / "graphs.jsonl"
+        >>> lines = ['{"node_labels": ["O", "H", "H"], "edges": [[0, 1], [0, 2]], "y": "wet"}']
+        >>> lines += ['{"node_labels": ["H", "H"], "edges": [[0, 1]], "y": "gas"}']
+        >>> _ = file.write_text("\\n".join(lines))
+        >>> from pggnn.data.formats.jsonl import load_jsonl
+        >>> graphs = load_jsonl(file)
+        >>> len(graphs), graphs.schema.task, graphs.schema.in_channels
+        (2, 'classification', 2)
     """
     graphs, ids = read_jsonl(path, schema)
     dataset = GraphDataset(graphs, split=split, transform=transform, pre_transform=pre_transform)

@@ -63,6 +63,15 @@ def load_molecules(
     Args:
         path, schema, target, smiles, skip_invalid, scaffolds: See :func:`read_molecules`.
         split, transform, pre_transform: See :class:`GraphDataset`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> from pggnn.data.formats.molecules import load_molecules
+        >>> file = Path(mkdtemp()) / "molecules.csv"
+        >>> _ = file.write_text("smiles,solubility\\nc1ccoc1,-0.82\\nCI,-1.00\\n")
+        >>> load_molecules(file, target="solubility")[0].y
+        tensor([-0.8200])
     """
     graphs, table, left_out = read_molecules(path, schema, target, smiles, skip_invalid, scaffolds)
     dataset = GraphDataset(graphs, split=split, transform=transform, pre_transform=pre_transform)
@@ -96,9 +105,10 @@ def read_molecules(
     elif target is None or not set(schema.targets) <= set(table.header):
         schema = replace(schema, level=None)  # there is nothing to read; the task is known all the same
     written = table.column(smiles or find_smiles(table))
-    splits = table.column(SPLIT) if SPLIT in table.header else None
+    given = next((name for name in table.header if name.lower() == SPLIT), None)
+    splits = None if given is None else table.column(given)
     wanted = schema.targets if schema.level else ()
-    targets = [*zip(*(table.column(name) for name in wanted), strict=True)] if wanted else [()] * len(table.rows)
+    targets = [*zip(*(table.targets(name) for name in wanted), strict=True)] if wanted else [()] * len(table.rows)
     of_atoms, of_bonds = Encoder(ATOM), Encoder(BOND)
     atoms: list[int] = []
     bonds: list[int] = []

@@ -3,8 +3,10 @@
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,10 @@ MOST_BYTES = 2**30
 DELIMITERS = ",;\t"
 GAPS = ("", "na", "n/a", "nan", "null", "none")
 """Cells without a value, in small letters."""
+DECIMAL = re.compile(r"([-+]?\d*),(\d+([eE][-+]?\d+)?)")
+"""1,5 for 1.5."""
+MOST_UNLIKE = 20
+"""Classes that are too many where most cells have one of their own."""
 NEITHER = {GZIP: "it is packed by gzip: unpack it first", b"PK": "it is a spreadsheet: save it as CSV"}
 
 
@@ -31,13 +37,21 @@ class CsvTable:
     rows: list[list[str]]
     lines: list[int]
     """Line of the file that each row begins in."""
+    delimiter: str = ","
 
     def column(self, name: str) -> list[str]:
-        """The cells of a column, or an error that lists the columns."""
+        """The cells of a column, or an error that names the nearest and lists the columns."""
         if name not in self.header:
-            raise ValueError(f"{self.path} has no column {name!r}: its columns are {self.columns}")
+            near = get_close_matches(name, self.header, 1)
+            meant = f"did you mean {near[0]!r}? Its" if near else "its"
+            raise ValueError(f"{self.path} has no column {name!r}: {meant} columns are {self.columns}")
         place = self.header.index(name)
         return [row[place] for row in self.rows]
+
+    def targets(self, name: str) -> list[str]:
+        """The cells of a column of targets, with 1.5 for 1,5 where a comma does not separate cells."""
+        cells = self.column(name)
+        return cells if self.delimiter == "," else [".".join(_parts(cell)) for cell in cells]
 
     @property
     def columns(self) -> str:
@@ -62,7 +76,8 @@ def read_table(path: str | Path) -> CsvTable:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidFile(path, [f"line {line} is not UTF-8; save the file as UTF-8 text"], more=False) from None
     first = text.partition("\n")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(DELIMITERS, key=first.count), strict=True)
+    delimiter = max(DELIMITERS, key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows, lines, begin, problems = [], [], 1, []
     try:
         for row in reader:
@@ -85,7 +100,12 @@ def read_table(path: str | Path) -> CsvTable:
     ]
     if problems := problems + wrong:
         raise InvalidFile(path, problems[:MOST_PROBLEMS], len(problems) > MOST_PROBLEMS)
-    return CsvTable(path, header, rows[1:], lines[1:])
+    return CsvTable(path, header, rows[1:], lines[1:], delimiter)
+
+
+def _parts(cell: str) -> Sequence[str]:
+    found = DECIMAL.fullmatch(cell)
+    return found.group(1, 2) if found else [cell]
 
 
 def is_gap(cell: str) -> bool:
@@ -104,7 +124,7 @@ def as_number(cell: str) -> float | None:
 
 def infer_targets(table: CsvTable, names: Sequence[str]) -> Schema:
     """Task and classes of some columns. Text, or nothing but 0 and 1, are classes; other numbers are regression."""
-    columns = [[cell for cell in table.column(name) if not is_gap(cell)] for name in names]
+    columns = [[cell for cell in table.targets(name) if not is_gap(cell)] for name in names]
     for name, cells in zip(names, columns, strict=True):
         if not cells:
             raise ValueError(f"{table.path}: the column {name!r} has no value")
@@ -118,6 +138,11 @@ def infer_targets(table: CsvTable, names: Sequence[str]) -> Schema:
     width = len(names) if len(names) > 1 else None
     known, targets = {as_number(cell) for cells in columns for cell in cells}, tuple(names)
     if not all(numeric):
+        if MOST_UNLIKE < len(set(columns[0])) > len(columns[0]) / 2:
+            raise ValueError(
+                f"{table.path}: the column {names[0]!r} has {len(set(columns[0])):,} different texts in "
+                f"{len(columns[0]):,} rows, such as {describe(columns[0][0])}: expected numbers, or a few classes"
+            )
         return Schema("graph", "classification", classes=tuple(sorted(set(columns[0]))), targets=targets)
     if not known <= {0.0, 1.0}:
         return Schema("graph", "regression", width, targets=targets)

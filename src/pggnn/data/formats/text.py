@@ -1,6 +1,7 @@
 """Texts of numbers: parsed in pieces with numpy, with errors that name the line."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import NoReturn
 
@@ -23,6 +24,7 @@ def parse_numbers(place: str, text: bytes | bytearray, comma: bool = False) -> t
         text: Numbers that are separated by blanks.
         comma: Whether commas are blanks too.
     """
+    text = text.removeprefix(BOM_UTF8)
     if b"\0" in text:
         raise ValueError(f"{place}: not a text, it has zero bytes")
     blank = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c," if comma else b" \t\n\r\x0b\x0c"))

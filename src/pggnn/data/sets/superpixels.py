@@ -48,6 +48,12 @@ def superpixel_graph(
     Shapes:
         - **x:** ``[nodes, channels + 2]``; rows and columns are divided by the image's longer side.
         - **edge_index:** ``[2, nodes · neighbors]``, by nodes, then by falling similarity.
+
+    Example:
+        >>> import numpy as np
+        >>> from pggnn.data.sets.superpixels import superpixel_graph
+        >>> superpixel_graph(np.linspace(0, 1, 28 * 28).reshape(28, 28), segments=20).x.shape[1]  # grey, row and column
+        3
     """
     pixels = as_pixels(image)
     if neighbors < 1:

@@ -16,7 +16,7 @@ from pggnn.data.graphs import Graphs, compact, join_columns
 from pggnn.data.schema import FOLDS, Name, Schema
 from pggnn.data.splits import stratified_folds
 
-VERSION = "tu 3"
+VERSION = "tu 4"
 INDEX = "10fold_idx"
 """Folder of the folds that come with a set in GIN's format."""
 Table = np.ndarray
@@ -78,21 +78,31 @@ def read_tu(path: str | Path, schema: Schema | None = None) -> Graphs:
     texts = {name.name: members[name] for name in inside}
     if len(texts) < len(inside):
         raise ValueError(f"{path}: two folders of the archive have files of the same name")
-    return _with_folds(_read_texts(path, texts, schema), members)
+    return _with_folds(path, _read_texts(path, texts, schema), members)
 
 
-def _with_folds(graphs: Graphs, members: Mapping[PurePosixPath, bytes | bytearray]) -> Graphs:
-    """The graphs with the folds that came with them, if each graph is in the test part of one."""
+def _with_folds(path: Path, graphs: Graphs, members: Mapping[PurePosixPath, bytes | bytearray]) -> Graphs:
+    """The graphs with the folds that came with them, if there are ten and no graph is tested twice. Some sets of the
+    authors of GIN leave up to nine graphs out, so that all folds have one size: these train in each."""
     files = {name.name: (name, text) for name, text in members.items() if name.parent.name == INDEX}
+    expected = {fold: f"test_idx-{number}.txt" for number, fold in enumerate(FOLDS, start=1)}
     found: dict[str, Tensor] = {}
-    for number, fold in enumerate(FOLDS, start=1):
-        if (file := f"test_idx-{number}.txt") in files:
+    for fold, file in expected.items():
+        if file in files:
             name, text = files[file]
             values, counts = parse_numbers(str(name), text)
             found[fold] = torch.from_numpy(whole(str(name), values, np.repeat(np.arange(len(counts)), counts)))
-    tested = torch.cat([*found.values(), torch.empty(0, dtype=torch.long)]).sort()[0]
-    complete = len(found) == len(FOLDS) and torch.equal(tested, torch.arange(len(graphs)))
-    return replace(graphs, splits=found) if complete else graphs
+    if not found:
+        return graphs
+    tested = torch.cat([*found.values()]).sort()[0]
+    twice = tested[1:][tested[1:] == tested[:-1]].tolist()
+    beyond = tested[(tested < 0) | (tested >= len(graphs))].tolist()
+    wrong = [f"{file} is not there" for file in expected.values() if file not in files]
+    wrong += [f"graph {graph} is tested twice" for graph in twice[:1]]
+    wrong += [f"graph {graph} is named, but there are 0 to {len(graphs) - 1}" for graph in beyond[:1]]
+    if wrong:
+        raise ValueError(f"{path}: the folds in {INDEX} are not whole: {', '.join(wrong)}; mend or remove that folder")
+    return replace(graphs, splits=found)
 
 
 def _read_texts(path: Path, texts: Mapping[str, bytes | bytearray], schema: Schema | None) -> Graphs:
@@ -208,7 +218,8 @@ def _read_own_format(path: Path, name: str, texts: Mapping[str, bytes | bytearra
         raise ValueError(f"{files}_graph_labels.txt: expected one class in each line, got {y.shape[1]} numbers")
     given = y if targets is None else targets
     if given is None and schema is None:
-        raise ValueError(f"{path}: neither {name}_graph_labels.txt nor {name}_graph_attributes.txt is there")
+        both = f"{name}_graph_labels.txt nor {name}_graph_attributes.txt"
+        raise ValueError(f"{path}: neither {both} is there; only pggnn predict needs neither")
     graphs = int(graph_of_node[-1]) + 1 if given is None else len(given)
     if graph_of_node[-1] >= graphs:
         raise ValueError(f"{files}_graph_indicator.txt names graph {graph_of_node[-1] + 1}, but {graphs} have labels")

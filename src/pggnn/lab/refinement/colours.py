@@ -1,8 +1,4 @@
-"""Colours that are refined until two graphs differ, or until nothing changes.
-
-A colour is a 64-bit hash, renumbered in each round. Multisets are hashed by their sum, tuples in their order; that
-two of a million different ones collide has probability 3·10⁻⁸. A collision can only hide a difference.
-"""
+"""Colours, those of :mod:`pggnn.baselines.fitted.colours`, refined until two graphs differ or nothing changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +7,9 @@ from itertools import count
 import numpy as np
 from torch_geometric.data import Data
 
+from pggnn.baselines.fitted.colours import combine, number, number_rows
+
 Step = Callable[[np.ndarray], np.ndarray]
-ODD = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 @dataclass(frozen=True)
@@ -56,29 +53,6 @@ def refine(test: str, keys: np.ndarray, step: Step) -> Verdict:
     raise AssertionError("colours split only as often as there are some")
 
 
-def number(keys: np.ndarray) -> tuple[np.ndarray, int]:
-    """Equal keys as equal numbers from 0, and how many there are."""
-    values, numbers = np.unique(keys, return_inverse=True)
-    return numbers.reshape(keys.shape), len(values)
-
-
-def scramble(keys: np.ndarray) -> np.ndarray:
-    """A hash of each key, one to one (the finaliser of splitmix64). Sums of hashes stand for multisets of keys."""
-    hashed = keys.astype(np.uint64) + ODD[0]
-    for shift, factor in ((30, ODD[1]), (27, ODD[2])):
-        hashed ^= hashed >> np.uint64(shift)
-        hashed *= factor
-    return hashed ^ (hashed >> np.uint64(31))
-
-
-def combine(*parts: np.ndarray) -> np.ndarray:
-    """A hash of tuples, entry by entry of the arrays, which are broadcast."""
-    hashed = scramble(parts[0])
-    for part in parts[1:]:
-        hashed = scramble(hashed * ODD[0] + part.astype(np.uint64))
-    return hashed
-
-
 def node_labels(a: Data, b: Data) -> np.ndarray:
     """``[2, n]`` nodes of two graphs of n nodes, numbered by their features ``x``; 0 where there are none."""
     if (a.x is None) != (b.x is None):
@@ -88,5 +62,4 @@ def node_labels(a: Data, b: Data) -> np.ndarray:
     if a.x.shape != b.x.shape:
         raise ValueError(f"node features must be of one shape, got {list(a.x.shape)} and {list(b.x.shape)}")
     rows = np.stack([a.x.numpy(), b.x.numpy()])
-    _, labels = np.unique(rows.reshape(-1, rows.shape[-1]), axis=0, return_inverse=True)
-    return labels.reshape(rows.shape[:2])
+    return number_rows(rows.reshape(-1, rows.shape[-1])).reshape(rows.shape[:2])

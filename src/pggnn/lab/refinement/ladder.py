@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from pggnn.baselines.fitted.colours import combine, scramble
 from pggnn.data.sets.classic import adjacency_matrix
-from pggnn.lab.refinement.colours import Step, Verdict, combine, node_labels, refine, scramble
+from pggnn.lab.refinement.colours import Step, Verdict, node_labels, refine
 
 Rung = Callable[[np.ndarray], Step]
 
@@ -84,19 +85,14 @@ def see_rows(adjacency: np.ndarray) -> Step:
 def see_cycles(adjacency: np.ndarray, most: int, chords: bool) -> Step:
     """The multisets of the neighbours and of the cycles of up to ``most`` nodes: colours in cyclic order from the node,
     both ways; with ``chords`` all simple cycles with their chords, else those that have none."""
-    from pggnn.lab.refinement.numba_cycles import read_cycles
+    from pggnn.lab.refinement.numba_cycles import read_cycles, see_around
 
-    near = adjacency.nonzero()
-    first = np.searchsorted(near[0], np.arange(len(adjacency) + 1))
-    distance, reached = np.where(adjacency, 1, most), adjacency
-    for steps in range(2, most):
-        reached = reached @ adjacency
-        distance[reached & (distance == most)] = steps
+    first, near, distance = see_around(adjacency, most)
     neighbours = see_sets(adjacency, 1)
 
     def see(colours: np.ndarray) -> np.ndarray:
         hashed = scramble(colours)
-        return combine(neighbours(colours), read_cycles(first, near[1], distance, hashed, most, chords))
+        return combine(neighbours(colours), read_cycles(first, near, distance, hashed, most, chords))
 
     return see
 

@@ -6,7 +6,7 @@ BREC has strongly regular graphs with 48 million cycles of six, so this is compi
 import numba
 import numpy as np
 
-from pggnn.lab.refinement.colours import ODD, scramble
+from pggnn.baselines.fitted.colours import ODD, scramble
 
 MOST = 20
 """Largest cycles that can be read: there is a weight for each set of their members."""
@@ -28,6 +28,17 @@ def read_cycles(first, near, distance, colours, most, chords):
     bits = np.arange(1 << most, dtype=np.uint64)
     closes = (bits < 1 << (most - 1)) & (bits & 1 > 0) if chords else bits == 1
     return _read(first, near, distance, colours, np.where(closes, scramble(bits), 0), most, chords)
+
+
+def see_around(adjacency, most):
+    """What a search for cycles takes: ``first``, ``near`` and ``distance`` of a symmetric adjacency matrix."""
+    near = adjacency.nonzero()
+    first = np.searchsorted(near[0], np.arange(len(adjacency) + 1))
+    distance, reached = np.where(adjacency, 1, most), adjacency
+    for steps in range(2, most):
+        reached = reached @ adjacency
+        distance[reached & (distance == most)] = steps
+    return first, near[1], distance
 
 
 @numba.njit(cache=True)
@@ -54,7 +65,7 @@ def _read(first, near, distance, colours, weights, most, chords):
             bits = beside[node]
             if bits & on_path or distance[root, node] > left + 1 or not (chords or bits == 1 << depth):
                 continue
-            key = _hash(keys[depth] + _hash(colours[node] ^ np.uint64(bits)))
+            key = hash_key(keys[depth] + hash_key(colours[node] ^ np.uint64(bits)))
             around, last = near[first[node] : first[node + 1]], np.uint64(0)
             for u in around:  # nothing is added where u does not close a cycle
                 last += colours[u] * weights[beside[u]]
@@ -69,8 +80,8 @@ def _read(first, near, distance, colours, weights, most, chords):
 
 
 @numba.njit(cache=True)
-def _hash(key):
-    """As :func:`pggnn.lab.refinement.colours.scramble`."""
+def hash_key(key):
+    """As :func:`pggnn.baselines.fitted.colours.scramble`."""
     key = key + ODD[0]
     key = (key ^ (key >> np.uint64(30))) * ODD[1]
     key = (key ^ (key >> np.uint64(27))) * ODD[2]

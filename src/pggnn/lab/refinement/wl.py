@@ -10,15 +10,23 @@ from functools import partial
 import numpy as np
 from torch_geometric.data import Data
 
+from pggnn.baselines.fitted.colours import combine, scramble, see_neighbours
 from pggnn.data.sets.classic import adjacency_matrix
-from pggnn.lab.refinement.colours import Step, Verdict, combine, node_labels, refine, scramble
+from pggnn.lab.refinement.colours import Step, Verdict, node_labels, refine
 
 MOST_TUPLES, MOST_STEPS = 2**23, 2**28
 """Tuples of one graph that k-WL colours at most, and tuples that k-FWL looks at: 203 and 128 nodes for k = 3."""
 
 
 def colour_refinement(a: Data, b: Data) -> Verdict:
-    """1-WL: a node sees the multiset of its neighbours' colours; with directed edges, both ways. Sparse."""
+    """1-WL: a node sees the multiset of its neighbours' colours; with directed edges, both ways. Sparse.
+
+    Example:
+        >>> from pggnn.data.sets.classic import rook, shrikhande
+        >>> from pggnn.lab.refinement.wl import colour_refinement
+        >>> print(colour_refinement(rook(4), shrikhande()))
+        1-WL: never, stable after 0, 1 colours
+    """
     if a.num_nodes != b.num_nodes:
         return Verdict("1-WL", 0, 0, 2)
     labels = node_labels(a, b)
@@ -26,18 +34,20 @@ def colour_refinement(a: Data, b: Data) -> Verdict:
     edges = [graph.edge_index.numpy() for graph in (a, b) if graph.edge_index is not None]
     source, target = np.concatenate([edges[0], edges[1] + nodes], axis=1)
 
-    def see_neighbours(colours: np.ndarray) -> np.ndarray:
-        hashed = scramble(colours.ravel())
-        seen = np.zeros((2, 2 * nodes), np.uint64)
-        np.add.at(seen[0], target, hashed[source])
-        np.add.at(seen[1], source, hashed[target])
-        return combine(*seen).reshape(colours.shape)
-
-    return refine("1-WL", labels, see_neighbours)
+    return refine(
+        "1-WL", labels, lambda colours: see_neighbours(colours.ravel(), source, target).reshape(colours.shape)
+    )
 
 
 def k_wl(a: Data, b: Data, k: int) -> Verdict:
-    """The paper's k-WL: a tuple sees, for each place j, the multiset of the tuples that differ from it there only."""
+    """The paper's k-WL: a tuple sees, for each place j, the multiset of the tuples that differ from it there only.
+
+    Example:
+        >>> from pggnn.data.sets.classic import rook, shrikhande
+        >>> from pggnn.lab.refinement.wl import k_wl
+        >>> print(k_wl(rook(4), shrikhande(), 2))
+        2-WL: never, stable after 0, 3 colours
+    """
     if k == 1:
         return colour_refinement(a, b)
 
@@ -49,7 +59,14 @@ def k_wl(a: Data, b: Data, k: int) -> Verdict:
 
 
 def k_fwl(a: Data, b: Data, k: int) -> Verdict:
-    """k-FWL: a tuple sees the multiset, over all nodes u, of the k tuples with u at the 1st, …, k-th place together."""
+    """k-FWL: a tuple sees the multiset, over all nodes u, of the k tuples with u at the 1st, …, k-th place together.
+
+    Example:
+        >>> from pggnn.data.sets.classic import rook, shrikhande
+        >>> from pggnn.lab.refinement.wl import k_fwl
+        >>> k_fwl(rook(4), shrikhande(), 2).apart, k_fwl(rook(4), shrikhande(), 3).apart
+        (False, True)
+    """
     if k == 1:
         return colour_refinement(a, b)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from hashlib import sha256
 from importlib.util import find_spec
@@ -53,7 +54,11 @@ def make_logger(name: str, folder: Path) -> Any:
     check_logger(name)
     kind, arguments = LOGGERS[name]
     made = resolve_name(f"lightning.pytorch.loggers:{kind}")
-    return made(**arguments(folder, "/".join(folder.resolve().parts[-2:])))
+    logger = made(**arguments(folder, "/".join(folder.resolve().parts[-2:])))
+    if name == "csv":
+        with warnings.catch_warnings(action="ignore"):  # that the folder has files; only its own is written again
+            _ = logger.experiment
+    return logger
 
 
 def _identifier(folder: Path) -> str:

@@ -134,6 +134,7 @@ class Training:
         collater, fabric, config = self.collater, self.fabric, self.config
         possible = (
             config.run.record
+            and self.network.recordable
             and fabric.device.type == collater.device.type == "cuda"
             and fabric.world_size == 1
             and config.run.precision != "16"

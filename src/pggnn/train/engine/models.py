@@ -1,7 +1,7 @@
 """Networks from their config and the schema of the data."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, cast
 
@@ -42,6 +42,11 @@ class Committee(torch.nn.Module):
         """The aggregations of all."""
         return [conv for network in self.networks for conv in cast(Network, network).convs]
 
+    @property
+    def recordable(self) -> bool:
+        """Whether a GPU may record their steps."""
+        return all(cast(Network, network).recordable for network in self.networks)
+
     def forward(self, *args: Any) -> Tensor:
         """The scores of each, ``[M, N, C]``. :class:`~pggnn.train.engine.task.Task` averages their answers."""
         return torch.stack([network(*args) for network in self.networks])
@@ -74,8 +79,8 @@ def build(config: ModelConfig, schema: Schema, copies: int = 1) -> Network | Com
 
 
 def count_weights(config: ModelConfig, schema: Schema) -> int:
-    """How many weights the network, or the committee, has: none is made for it. With one and two of the layers, which
-    are alike from the second on, all numbers of them are known."""
+    """How many weights the network, or the committee, has: none is made for it. With two and three of the layers, which
+    are alike from the third on, all numbers of them are known."""
 
     def count(layers: int, rnn_layers: int) -> int:
         try:
@@ -85,7 +90,7 @@ def count_weights(config: ModelConfig, schema: Schema) -> int:
         return sum(weight.numel() for weight in small.parameters())
 
     rnn_layers = config.rnn_layers or 1
-    layers, inner = (min(number, 2) for number in (config.layers, rnn_layers))
+    layers, inner = min(config.layers, 3), min(rnn_layers, 2)
     one, more = config.layers - layers, rnn_layers - inner
     known = count(layers, inner)
     for_layer = known - count(layers - 1, inner) if one else 0
@@ -105,7 +110,7 @@ def build_network(config: ModelConfig, schema: Schema) -> Network:
     if config.edge_features and not schema.edge_dim:
         raise ValueError("model.edge_features is set, but the edges of this data set have no features")
     model = MODELS[config.name]
-    own: dict[str, Any] = {key.name: getattr(config, key.name) for key in fields(model.options)}
+    own = model.own(config)
     if config.name == "pggnn" and config.aggregation != "arrangements":
         for name in ARRANGED:
             if (given := own.pop(name)) != getattr(ModelConfig, name):
@@ -178,22 +183,30 @@ class Scorer(torch.nn.Module):
         return scores.index_select(-2, batch.rows) if "rows" in batch else scores
 
 
+MOST_CELLS = 100_000
+"""Rings or triangles of a graph that may have features."""
 SIZES = {"rings": ("data.rings", 6), "paths": ("data.paths", 2), "hops": ("model.hops", 1)}
 """Of each kind of lists the option that says how large they may be, and what to give where a graph has too many."""
+
+
+def lists_read(model: ModelConfig) -> list[str]:
+    """The kinds of lists that a network reads beside the edges."""
+    read = model.reads if model.name == "pggnn" else MODELS[model.name].load().lists
+    return [kind for kind in read if kind in LISTS]
 
 
 def lists_for(config: Config, graphs: Graphs, console: Console | None = None) -> dict[str, GraphLists]:
     """What the network reads beside the edges, by name, from the cache or found, with progress on the console."""
     found: dict[str, GraphLists] = {}
-    for kind in config.model.reads if config.model.name == "pggnn" else ():
-        if kind not in LISTS:
-            continue
+    for kind in lists_read(config.model):
         search = LISTS[kind].search
-        option, less = SIZES[search]
-        most = attrgetter(option)(config)
+        option, less = SIZES.get(search, ("", 3))
+        most = attrgetter(option)(config) if option else less
+        limit = MOST_CELLS if kind.endswith("-cells") else None
         try:
-            found[kind] = find_lists(graphs, search, most, console, config.data.chords and search == "rings")
+            found[kind] = find_lists(graphs, search, most, console, config.data.chords and search == "rings", limit)
         except TooMany as error:
-            how = f"--{option} {less} searches less" if most > less else f"leave {kind} out of --model.reads"
+            leave = f"leave {kind} out of --model.reads" if config.model.name == "pggnn" else "choose another model"
+            how = f"--{option} {less} searches less" if most > less else leave
             raise ValueError(f"{error.found}; {how}") from None
     return found

@@ -52,8 +52,9 @@ class R2(R2Score):
         super().update(preds.double(), target.double())
 
     def compute(self) -> Tensor:
-        """NaN of fewer than two targets."""
-        return super().compute() if self.total >= 2 else self.residual.new_tensor(torch.nan)
+        """NaN of fewer than two targets, or if an answer is not finite."""
+        defined = self.total >= 2 and bool(self.residual.isfinite().all())
+        return super().compute() if defined else self.residual.new_tensor(torch.nan)
 
 
 def _mean(

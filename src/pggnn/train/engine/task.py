@@ -116,7 +116,7 @@ class Task:
         each = LOSSES[name][1](
             scores, targets if self.kind == "classification" else targets.to(scores.dtype), reduction="none"
         )
-        each = each.where(known, 0).view(len(targets), -1)
+        each = each.where(known, 0).view(len(targets), self.columns)
         return (each if counts is None else each * counts.unsqueeze(-1)).sum() / self.columns
 
     def metrics(self) -> Any:

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.collate import collate
 
+from pggnn.baselines.options import MODELS
 from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.dataset import GraphDataset
@@ -38,6 +39,7 @@ from pggnn.train.engine.task import NONFINITE, Task, is_finite
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.card import describe_run
+from pggnn.train.runs.fitted import is_fitted
 from pggnn.train.runs.folder import SCHEMA, check_same
 from pggnn.train.runs.protocol import Trial
 from pggnn.train.runs.stored import Run
@@ -57,7 +59,22 @@ def device() -> str:
 
 @dataclass(frozen=True)
 class Trained:
-    """The networks of a run: one for each seed and fold. Their outputs are averaged."""
+    """The networks of a run: one for each seed and fold. Their outputs are averaged.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import fit, load
+        >>> edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> graphs = [Data(x=torch.tensor([i % 2, 1, 1]), edge_index=edges, y=torch.tensor([i % 2])) for i in range(20)]
+        >>> out = Path(mkdtemp()) / "paths"
+        >>> _ = fit(graphs, epochs=1, out=out, model={"hidden": 4, "layers": 1, "cell": "linear"}, run={"jobs": 1})
+        >>> trained = load(out)
+        >>> trained.predict(graphs[:1])[0]["prediction"] in trained.schema.classes
+        True
+    """
 
     config: Config
     schema: Schema
@@ -90,8 +107,8 @@ class Trained:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The figures of the run on its test graphs: the metric's name, mean, deviation and each value; ``baseline`` is
-        that of one answer for all graphs."""
+        """The figures of the run on its test graphs. They are the metric's name, mean, deviation and each value;
+        ``baseline`` is that of one answer for all graphs."""
         run = Run.read(self.folder)
         return asdict(run.figures) | {"baseline": run.baseline()} if run.figures else {}
 
@@ -159,6 +176,8 @@ class Trained:
             why = f"there is no {FILE} in it{others}" if folder.exists() else "it does not exist"
             raise ValueError(f"{folder} is not the folder of a run: {why}")
         config, schema = load(run), read_json(run / SCHEMA, Schema)
+        if is_fitted(config):
+            raise ValueError(f"{run} is a {MODELS[config.model.name].label} run, which keeps figures and no network")
         if schema is None:
             raise ValueError(f"{run} is not whole: there is no {SCHEMA} in it")
         scorers = {}
@@ -256,7 +275,8 @@ def evaluate(folder: str | Path, data: str | None = None, split: str | None = No
             if not len(index):
                 raise ValueError(f"{name}: no target is known, so there is nothing to evaluate against")
         outputs, targets = trained.answers(collater, index, [trial], by_node=by_node)
-        figures: dict[str, Any] = task.measure(outputs, targets)
+        measured: dict[str, Any] = task.measure(outputs, targets)
+        figures = {task.metric: measured[task.metric]} | measured  # the run's own comes first
         if data is None:
             guess = task.guess(task.targets(graphs.targets(found.train, found.by_node)))
             figures["baseline"] = task.baseline(guess, targets)[task.metric]

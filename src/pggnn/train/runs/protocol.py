@@ -48,7 +48,7 @@ class TrialResult(TypedDict):
     """The result of a training that has ended."""
 
     metric: str
-    ended: Literal["epochs", "learning rate"]
+    ended: Literal["epochs", "learning rate", "fit"]
     parameters: int
     memory: NotRequired[Memory]
     epoch: int
@@ -58,6 +58,8 @@ class TrialResult(TypedDict):
     baseline: NotRequired[dict[str, float]]
     """The metric of the most frequent class, or of the mean, on ``"val"`` and ``"test"``."""
     seconds: float
+    chosen: NotRequired[dict[str, float]]
+    """What a fitted model chose by cross-validation inside its training graphs, and its accuracy there."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ def _fold(config: Config, graphs: Graphs, trial: Trial, every: Tensor) -> Split:
         if not graphs.has_folds:
             raise ValueError(
                 "protocol.folds is given, but no folds come with these graphs: a folder 10fold_idx with test_idx-1.txt "
-                "to test_idx-10.txt, where each graph is in one of them; give a number of folds"
+                "to test_idx-10.txt, where no graph is in two of them; give a number of folds"
             )
         test = every[torch.isin(every, graphs.splits[FOLDS[fold]])]
         train = every[~torch.isin(every, test)]

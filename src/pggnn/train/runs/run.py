@@ -19,16 +19,17 @@ from pggnn.data import loading
 from pggnn.data.batching.collate import Collater, fitting
 from pggnn.data.features.lists import GraphLists
 from pggnn.data.graphs import Graphs
-from pggnn.lists import LISTS
 from pggnn.nn.labels import adjacency_rows
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine import checkpoint, log
 from pggnn.train.engine.distributed import is_main, processes
 from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
-from pggnn.train.engine.models import COPIES, build, lists_for
+from pggnn.train.engine.models import COPIES, build, lists_for, lists_read
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
+from pggnn.train.runs.fitted import check_fitted, fit_trial, is_fitted
 from pggnn.train.runs.folder import claimed, clear, locked, missing, prepare, uses_gpu
+from pggnn.train.runs.pairs import check_pairs
 from pggnn.train.runs.pool import Worker, WorkerPool, last_error, visible_gpus
 from pggnn.train.runs.progress import Bar, Bars
 from pggnn.train.runs.protocol import RunSummary, Trial
@@ -90,6 +91,8 @@ def announce(
         tell(bars.console, f"Folds: {'those that come with the data' if config.protocol.folds == 'given' else ours}.")
     if model.name != "pggnn" and model.reads != ModelConfig().reads:
         tell(bars.console, f"{MODELS[model.name].label} has no option model.reads, got {model.reads}: it is ignored.")
+    if is_fitted(config):
+        return
     if lines := describe_work(config, graphs, split, lists):
         tell(bars.console, "\n".join(lines))
     bars.forecast = forecast(config, split, len(pending), jobs)
@@ -103,12 +106,15 @@ def check(config: Config, graphs: Graphs) -> None:
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     log.check_logger(config.run.logger)
     protocol.split(config, graphs, protocol.trials(config)[0])
-    reads = [kind for kind in config.model.reads if kind in LISTS] if config.model.name == "pggnn" else []
+    if is_fitted(config):
+        check_fitted(config, graphs)
+        return
+    reads = lists_read(config.model)
     if reads and config.data.neighbours:
-        raise ValueError(
-            f"model.reads {' '.join(reads)} needs the whole graph: leave data.neighbours out, or {reads[0]}"
-        )
-    build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
+        what = "model.reads" if config.model.name == "pggnn" else f"model.name {config.model.name}, which reads"
+        raise ValueError(f"{what} {' '.join(reads)} needs the whole graph: leave data.neighbours out, or {reads[0]}")
+    network = build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
+    check_pairs(config, graphs, network, side_by_side(config))
     if config.model.numbering in ("labels", "both"):
         some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
@@ -131,6 +137,12 @@ def train_trial(
     with locked(folder, fabric.is_global_zero):
         if fabric.is_global_zero:
             clear(folder)
+        if is_fitted(config):
+            if fabric.is_global_zero:
+                found = fit_trial(config, trial, load_graphs(config), callback)
+                protocol.save_result(folder, {"seed": trial.seed, "fold": trial.fold, **found})
+            fabric.barrier()
+            return
         training = make_training(config, trial, collater, folder, fabric)
         if resume is not None and any((folder / name).exists() for name in (LAST, PREVIOUS)):
             path = folder / {"last": LAST, "previous": PREVIOUS}[resume]
@@ -170,6 +182,11 @@ def load_graphs(config: Config, console: Console | None = None) -> Graphs:
         if wrong[1] == "scaffolds":
             raise ValueError("protocol.kind scaffold is for molecules in a CSV file: choose another") from None
         raise ValueError(f"data: {data.name} has no option {wrong[1]}") from None
+    if dataset.table is not None and dataset.schema.task is None:
+        raise ValueError(
+            f"{data.name}: which column is to be predicted? Name it by --data.target; "
+            f"its columns are {dataset.table.columns}"
+        )
     if dataset.left_out and console is not None:
         tell(console, dataset.describe_left_out())
     if len(dataset) < len(graphs := Graphs.of(dataset)):

@@ -16,11 +16,11 @@ from pggnn.data.catalogue import lookup
 from pggnn.data.schema import Schema
 from pggnn.files import write_json
 from pggnn.train import packed
-from pggnn.train.config import FILE, KEYS, Config, DataConfig
+from pggnn.train.config import FILE, KEYS, Config
 from pggnn.train.engine import log
 from pggnn.train.engine.log import Record
 from pggnn.train.engine.task import BASELINE, LESS_IS_BETTER, METRIC
-from pggnn.train.options import load
+from pggnn.train.options import WORDS, defaults, load
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, is_run, missing
 from pggnn.train.runs.protocol import RunSummary, Trial
@@ -28,7 +28,23 @@ from pggnn.train.runs.protocol import RunSummary, Trial
 
 @dataclass(frozen=True)
 class Run:
-    """The contents of a run's folder, or of a packed run."""
+    """The contents of a run's folder, or of a packed run.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import fit, load
+        >>> edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> graphs = [Data(x=torch.tensor([i % 2, 1, 1]), edge_index=edges, y=torch.tensor([i % 2])) for i in range(20)]
+        >>> out = Path(mkdtemp()) / "paths"
+        >>> _ = fit(graphs, epochs=1, out=out, model={"hidden": 4, "layers": 1, "cell": "linear"}, run={"jobs": 1})
+        >>> from pggnn.train.runs.stored import Run
+        >>> run = Run.read(out)
+        >>> run.name, [len(records) for records in run.logs.values()]
+        ('paths', [1])
+    """
 
     folder: Path
     name: str
@@ -77,7 +93,14 @@ class Run:
     @property
     def orderings(self) -> str:
         """Which arrangements of neighbours PG-GNN reads."""
-        return self.config.model.orders_read or "—"
+        model = self.config.model
+        return (model.orders_read if "star" in model.reads else "") or "—"
+
+    @property
+    def reads(self) -> str:
+        """What PG-GNN reads, if that is more than its neighbours in some order, or less."""
+        model = self.config.model
+        return " ".join(model.reads) if model.name == "pggnn" and model.reads != ["star"] else ""
 
     @property
     def complete(self) -> bool:
@@ -220,7 +243,7 @@ class Run:
     @property
     def options(self) -> dict[str, tuple[Any, Any]]:
         """Value and default of every option but :data:`PLACES`."""
-        default = Config(DataConfig(""))
+        default = defaults(self.config.data.name)
         values = {key: tuple(_option(config, key) for config in (self.config, default)) for key in KEYS}
         return {key: (value, usual) for key, (value, usual) in values.items() if key not in PLACES}
 
@@ -230,7 +253,7 @@ class Run:
         lines = ["pggnn train"]
         for key, (value, usual) in self.options.items():
             if value != usual:
-                lines.append(shlex.join([f"--{key}", as_text(value)]))
+                lines.append(shlex.join([f"--{key}", *(value if key in WORDS else [as_text(value)])]))
         return " \\\n  ".join(lines)
 
 

@@ -15,6 +15,7 @@ from pggnn.nn.conv import SequenceConv
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine.loop import Split
 from pggnn.train.engine.models import outline
+from pggnn.train.runs.pairs import most_pairs
 from pggnn.train.runs.progress import Forecast
 
 COSTLY = 20
@@ -32,7 +33,11 @@ def describe_work(
         return [
             f"A batch has the neighbourhoods of {config.optim.batch_size:,} nodes: at most {most} neighbours of each."
         ]
-    conv = outline(replace(config.model, layers=1), graphs.schema).convs[0]
+    network = outline(replace(config.model, layers=1), graphs.schema)
+    if network.reads_pairs:
+        pairs, size = most_pairs(config, graphs), config.optim.batch_size
+        return [f"A batch of {min(size, len(graphs))} graphs has at most about {pairs:,} pairs of nodes."]
+    conv = network.convs[0]
     layers: dict[str, Any] = dict(conv.layers) if isinstance(conv, Reads) else {"star": conv}
     train = torch.arange(len(graphs)) if split.by_node else split.train
     size = len(graphs) if split.by_node else min(config.optim.batch_size, len(train))
@@ -40,6 +45,7 @@ def describe_work(
     beside = [
         f"{_of_batch(count_list_steps(kind, one, _aggregation(layers[kind]))[train], size)} RNN steps a layer ({kind})"
         for kind, one in (lists or {}).items()
+        if kind in layers
     ]
     star = layers.get("star")
     if not isinstance(star, SequenceConv):

@@ -1,0 +1,243 @@
+"""CIN and SIN, networks on cells, of Bodnar, Frasca, Otter, Wang, Liò, Montúfar and Bronstein, 2021."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.typing import OptTensor
+
+from pggnn.lists import ListPlan
+from pggnn.nn.blocks import ListPlans, glorot_linear
+from pggnn.nn.model import Block, Level, Network, Norm, Numbering, Readout, Scores
+from pggnn.nn.norm import masked_rows, norm_layer
+from pggnn.nn.readout import read_out, unpool
+from pggnn.ops.operator import without_autocast
+from pggnn.plan import Plan
+
+DIMENSIONS = 3
+"""Cells are nodes, edges, and rings or triangles."""
+
+
+@dataclass(frozen=True)
+class Complex:
+    """The cells of a batch. An edge is one cell, however often and in which directions it is given; loops are none."""
+
+    counts: tuple[int, int, int]
+    """Cells of each dimension."""
+    graph: list[Tensor]
+    """Of each dimension the graph of each cell."""
+    ends: Tensor
+    """``[2, M]`` nodes of each edge."""
+    cell_of: Tensor
+    """``[S]`` the edge in each of the plan's slots that is no loop, and …"""
+    slot: Tensor
+    """``[S]`` … which slot that is."""
+    side: Tensor
+    """``[I]`` edges of rings, ring by ring, and …"""
+    ring: Tensor
+    """``[I]`` … the ring of each."""
+
+    @classmethod
+    def build(cls, plan: Plan, rings: ListPlan, batch: OptTensor = None) -> "Complex":
+        """The cells of a batch; asks a GPU how many there are.
+
+        Args:
+            plan: The edges.
+            rings: Each ring once, as :func:`pggnn.lists.read_lists` gives ``"ring-cells"``.
+            batch: The graph that each node belongs to; one graph by default.
+        """
+        batch = plan.degree.new_zeros(plan.num_nodes) if batch is None else batch
+        low, high = torch.minimum(plan.center, plan.neighbor), torch.maximum(plan.center, plan.neighbor)
+        slot = (low < high).nonzero().view(-1)
+        keys, cell_of = torch.unique(low[slot] * plan.num_nodes + high[slot], return_inverse=True)
+        member, ring = rings.plan.neighbor, rings.plan.center
+        before, inner = member.roll(1), torch.ones_like(member, dtype=torch.bool)
+        inner = inner.index_fill(0, rings.plan.start, False)  # no edge leads to the first place of a ring
+        sides = (torch.minimum(member, before) * plan.num_nodes + torch.maximum(member, before))[inner]
+        ends = torch.stack([keys // max(plan.num_nodes, 1), keys % max(plan.num_nodes, 1)])
+        return cls(
+            (plan.num_nodes, len(keys), rings.plan.num_nodes), [batch, batch[ends[0]], batch[rings.owner]],
+            ends, cell_of, slot, torch.searchsorted(keys, sides), ring[inner],
+        )  # fmt: skip
+
+    def features(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> list[Tensor]:
+        """The input of each dimension: node features, summed over the nodes of an edge and of a ring. Behind them are
+        edge features, the mean over the ways that an edge is given, and their sum over a ring; zeros for nodes."""
+        edges = x[self.ends[0]] + x[self.ends[1]]
+        rings = _sums(edges, self.side, self.ring, self.counts[2]) / 2  # a node of a ring is on two of its edges
+        found = [x, edges, rings]
+        if edge_attr is not None:
+            given = edge_attr.index_select(0, plan.edge[self.slot])
+            own = read_out(given, self.cell_of, self.counts[1], "mean")
+            more = [edge_attr.new_zeros(len(x), own.size(1)), own, _sums(own, self.side, self.ring, self.counts[2])]
+            found = [torch.cat([one, other], dim=1) for one, other in zip(found, more, strict=True)]
+        return found
+
+
+class CIN(Network):
+    """Messages between nodes, edges and rings (CW networks): each has features of its own in every layer.
+
+    Edges are cells of dimension 1, and rings, the chordless cycles of up to ``data.rings`` nodes, of dimension 2. Cells
+    hear from their boundary (an edge from its ends, a ring from its edges) and from those that they share a coface with
+    (nodes along an edge, edges round a ring), see :class:`CellConv`. Scores are made from the three dimensions side by
+    side, after each layer and of the input, which is this comparison's frame. Features of edges and rings start as the
+    sums of those of their nodes, as its authors have it for molecules.
+
+    Args:
+        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, edge_dim, scores, norm,
+            numbering, numberings: As in :class:`~pggnn.baselines.baseline.Baseline`. With ``level="node"`` only nodes
+            are scored.
+        block: ``"plain"``: there is no other here.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from pggnn import AddRings
+        >>> from pggnn.lists import read_lists
+        >>> edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+        >>> square = AddRings(max_size=6)(Data(x=torch.ones(4, 1), edge_index=edges))
+        >>> lists = {"ring-cells": read_lists("ring-cells", square)}
+        >>> CIN(1, 8, 2, num_layers=1).eval()(square.x, square.edge_index, lists=lists).shape
+        torch.Size([1, 2])
+    """
+
+    recordable = False
+    lists = ("ring-cells",)
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 4,
+        level: Level = "graph",
+        readout: Readout = "sum",
+        dropout: float = 0.0,
+        flow: str = "source_to_target",
+        edge_dim: int | None = None,
+        scores: Scores = "all",
+        norm: Norm = "batch",
+        numbering: Numbering = "given",
+        numberings: int = 1,
+        block: Block = "plain",
+    ) -> None:
+        if block != "plain":
+            raise ValueError(f'{type(self).__name__} has no block but "plain", got {block!r}')
+        widths = [in_channels + (edge_dim or 0), *[hidden_channels] * num_layers]
+        super().__init__(
+            [CellConv(width, hidden_channels) for width in widths[:-1]], widths, out_channels, level, readout, dropout,
+            flow, scores, norm, numbering, numberings, parts=DIMENSIONS if level == "graph" else 1,
+        )  # fmt: skip
+        self.edge_dim = edge_dim
+        self.norms = torch.nn.ModuleList(
+            torch.nn.ModuleList(norm_layer(norm, hidden_channels) for _ in range(DIMENSIONS)) for _ in widths[1:]
+        )
+
+    def score(
+        self, x: Tensor, plan: Plan, batch: OptTensor, edge_attr: OptTensor, batch_size: int | None, real: OptTensor,
+        lists: ListPlans | None = None,
+    ) -> Tensor:  # fmt: skip
+        """The scores in one numbering; arguments as in :meth:`forward`."""
+        (kind,) = self.lists
+        if lists is None or kind not in lists:
+            raise ValueError(f"{type(self).__name__} reads {kind}, which are missing: give lists={{{kind!r}: …}}")
+        if (self.edge_dim is None) != (edge_attr is None):
+            given = "missing" if edge_attr is None else "given"
+            raise ValueError(f"edge_attr is {given}, but the network was made with edge_dim={self.edge_dim}")
+        cells = Complex.build(plan, lists[kind], batch)
+        size = 1 if batch is None else batch_size
+        graphs = [(graph, size) if self.norm == "graph" else () for graph in cells.graph]
+        layers = [cells.features(x, plan, edge_attr)]
+        with masked_rows(self, real):
+            for conv, norms in zip(self.convs, self.norms, strict=True):
+                assert isinstance(norms, torch.nn.ModuleList)
+                found = zip(norms, conv(layers[-1], cells), graphs, strict=True)
+                layers.append([norm(one, *where).relu() for norm, one, where in found])
+        with without_autocast(x):
+            if self.level == "node":
+                return self.add_up(self.scored([nodes for nodes, _, _ in layers]))
+            size = _graphs(batch) if size is None else size
+            pooled = []
+            for states in zip(*(self.scored(one) for one in zip(*layers, strict=True)), strict=True):
+                read = [
+                    read_out(one, graph, size, self.readout) for one, graph in zip(states, cells.graph, strict=True)
+                ]
+                pooled.append(torch.cat(read, dim=1))
+            return self.add_up(pooled)
+
+
+class SIN(CIN):
+    """The same network on triangles instead of rings (message passing simplicial networks): cliques up to dimension 2.
+
+    Args: see :class:`CIN`; the lists are of the kind ``"triangle-cells"``, whose attributes are ``triangle_index`` and
+        ``triangle_size``, as :func:`pggnn.search.find_rings` gives those of ``max_size=3``.
+    """
+
+    lists = ("triangle-cells",)
+
+
+class CellConv(torch.nn.Module):
+    r"""One layer on cells (Section 4 of the paper on CW networks), with weights of its own for each dimension:
+
+    .. math::
+        \mathbf{h}'_\sigma = \mathbf{W} \left[
+        m_\mathcal{B}\Big(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{B}(\sigma)} \mathbf{h}_\tau\Big) \,\Vert\,
+        m_\uparrow\Big(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{N}_\uparrow(\sigma)} \sum_{\delta \in
+        \mathcal{C}(\sigma, \tau)} \mathrm{ReLU}(\mathbf{V} [\mathbf{h}_\tau \,\Vert\, \mathbf{h}_\delta])\Big)
+        \right] + \mathbf{b}
+
+    over the boundary of a cell, and over the cells that share a coface with it. A ring of k edges has k messages, one
+    from each edge: an edge hears their sum without its own, so k² pairs take the time of k.
+
+    Args:
+        in_channels, out_channels: Size of each cell's features before and after.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.message = torch.nn.ModuleList(
+            torch.nn.Sequential(glorot_linear(2 * in_channels, in_channels), torch.nn.ReLU())
+            for _ in range(DIMENSIONS - 1)
+        )
+        self.boundary, self.upper = (
+            torch.nn.ModuleList(_mlp(in_channels, out_channels) for _ in range(DIMENSIONS)) for _ in range(2)
+        )
+        self.combine = torch.nn.ModuleList(glorot_linear(2 * out_channels, out_channels) for _ in range(DIMENSIONS))
+
+    def forward(self, states: Sequence[Tensor], cells: Complex) -> list[Tensor]:
+        """New features of nodes, edges and rings."""
+        nodes, edges, rings = states
+        (low, high), (along, around) = cells.ends, self.message
+        sent = [along(torch.cat([unpool(nodes, end), edges], dim=1)) for end in (low, high)]
+        heard = _add(nodes, torch.cat(sent), torch.cat([high, low]))
+        sides = unpool(edges, cells.side)
+        told = around(torch.cat([sides, unpool(rings, cells.ring)], dim=1))
+        others = unpool(read_out(told, cells.ring, cells.counts[2], "sum"), cells.ring) - told
+        below = [nodes, edges + unpool(nodes, low) + unpool(nodes, high), _add(rings, sides, cells.ring)]
+        above = [heard, _add(edges, others, cells.side), rings]
+        parts = zip(self.boundary, below, self.upper, above, self.combine, strict=True)
+        return [join(torch.cat([one(lower), other(upper)], dim=1)) for one, lower, other, upper, join in parts]
+
+
+def _mlp(in_channels: int, out_channels: int) -> torch.nn.Sequential:
+    """Two layers, each normalised and with a ReLU."""
+    layers: list[torch.nn.Module] = []
+    for width in (in_channels, out_channels):
+        layers += [glorot_linear(width, out_channels), norm_layer("batch", out_channels), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers)
+
+
+def _add(states: Tensor, values: Tensor, index: Tensor) -> Tensor:
+    """The states, each with the sum of the values for it."""
+    return states + read_out(values, index, states.size(0), "sum")
+
+
+def _sums(edges: Tensor, side: Tensor, ring: Tensor, count: int) -> Tensor:
+    """``[R, C]`` the sum over the edges of each ring."""
+    return read_out(edges.index_select(0, side), ring, count, "sum")
+
+
+def _graphs(batch: OptTensor) -> int:
+    """Number of graphs, where nobody says it."""
+    return 1 if batch is None or len(batch) == 0 else int(batch.max()) + 1
