@@ -4,7 +4,6 @@ files, which a code host follows too, are those between pages. ``make docs`` bui
 import os
 import re
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -35,10 +34,6 @@ include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md"
 exclude_patterns = ["docs/site/**"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.intersphinx"]
 nitpicky = True
-EXPLORER = find_spec("pggnn.explore") is not None
-"""Whether there is ``pggnn explore``, whose page is then made and shown."""
-if not EXPLORER:
-    exclude_patterns += ["docs/explorer.md"]
 suppress_warnings = ["myst.header"]  # a page may begin with what an included file has at its second level
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block"]
@@ -129,10 +124,9 @@ def plain_bars(app: Sphinx, what: str, name: str, found: Any, options: Any, line
 CONTENTS = {
     root_doc: (HERE / "contents.md").read_text(),
     "results/README": "\n```{toctree}\n:glob:\n:hidden:\n\ntable*\nablation\ngcn\ngraphsage\nrp\nsearch\n```\n",
+    "docs/explore": '\n```{raw} html\n<p><a href="../explore.html"><strong>Open the page</strong></a></p>\n```\n',
 }
 """The tree of pages, which a code host does not need: added to these pages when they are read."""
-if EXPLORER:
-    CONTENTS[root_doc] = CONTENTS[root_doc].replace("docs/idea\n", "docs/idea\ndocs/explorer\n")
 
 
 def with_contents(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -147,11 +141,10 @@ def add_files(app: Sphinx, error: Exception | None) -> None:
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>pggnn</title>'
         f'<meta http-equiv="refresh" content="0; url={root_doc}.html"><a href="{root_doc}.html">pggnn</a></html>\n'
     )
-    if EXPLORER:
-        from pggnn.cli import main
+    from pggnn.cli import main
 
-        if main(["explore", "--out", str(Path(app.outdir) / "explore.html")]) != 0:
-            raise RuntimeError("pggnn explore has failed")
+    if main(["explore", "--out", str(Path(app.outdir) / "explore.html")]) != 0:
+        raise RuntimeError("pggnn explore has failed")
 
 
 def setup(app: Sphinx) -> None:
