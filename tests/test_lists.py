@@ -17,7 +17,7 @@ def graph(**attributes):
 
 def sequences(lists):
     """``(owner, nodes, edges)`` of each sequence; None where no edge leads to a node."""
-    plan, owner, head = lists
+    plan, owner, head, _ = lists
     found = []
     for reader, (start, size) in enumerate(zip(plan.start.tolist(), plan.degree.tolist(), strict=True)):
         places = slice(start, start + size)

@@ -38,7 +38,7 @@ def test_on_pypi_nothing_is_relative(tmp_path):
     (command,) = [line for line in lines if line.startswith("sed ")]
     subprocess.run(command, shell=True, check=True)
     links = re.findall(r"\]\(([^)#]*)", page.read_text())
-    assert len(links) == len(re.findall(r"\]\(", README)) > 10 and f"{url}/raw/main/docs/group7.svg" in links
+    assert len(links) == len(re.findall(r"\]\(", README)) > 10 and f"{url}/raw/main/docs/pairs.svg" in links
     for link in links:
         path = re.sub(f"^{url}/(raw|blob)/main/", "", link)
         assert path.startswith("https://arxiv.org/") or (path != link and (ROOT / path).exists()), link

@@ -153,9 +153,7 @@ def test_names_of_labels_and_classes(data_root):
     mutag = load("MUTAG", data_root)
     assert mutag.schema.node_labels == (0, 1, 2, 3, 4, 5, 6)
     assert mutag.schema.classes == (0, 2), "as the file calls them"
-    with pytest.raises(
-        ValueError, match=r"no split of its own, see pggnn.data.splits; split must be None, got 'train'"
-    ):
+    with pytest.raises(ValueError, match=r"split must be \"fold0\", .*, \"fold9\" or None, got 'train'"):
         load("MUTAG", data_root, split="train")
     assert Schema.from_json(mutag.schema.to_json()) == mutag.schema
     strange = Schema("node", "multilabel", 3, 2, 1, (), ("é", "\0"), (10**30, -1), flow="target_to_source")

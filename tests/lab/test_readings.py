@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pggnn.data.sets.classic import complete, cycle, rook, shrikhande
+from pggnn.data.sets.classic import adjacency_matrix, complete, cycle, rook, shrikhande
 from pggnn.lab.paired_comparison import Protocol, RingGraph, compare, parts, with_rings
 from pggnn.lab.refinement.readings import count_readings
 from pggnn.nn import RingConv
@@ -35,7 +35,7 @@ def test_sequences_are_those_that_are_listed_one_by_one(seed):
             for way in (1, -1):
                 read = [nodes[(start + way * place) % len(nodes)] for place in range(len(nodes))]
                 expected[read[0], bits(read)] += 1
-    found = count_readings(adjacency, 6, 10**6)
+    found = count_readings(adjacency, 6, 10**6, 6)
     examples = [example.tolist() for example in found.examples.split(found.size.tolist())]
     assert all(example[0] == example[-1] for example in examples)
     patterns = [bits(example[:-1]) for example in examples]
@@ -66,6 +66,20 @@ def test_counted_is_as_if_all_were_read(graphs):
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-9)
 
 
+@pytest.mark.parametrize("bits", range(5))
+def test_what_a_network_sees_alike_is_one_sequence(bits):
+    """Else rounding would tell graphs apart whose sums are the same: sums of other numbers round otherwise."""
+    for graph in (rook(), shrikhande()):
+        adjacency = adjacency_matrix(graph).numpy()
+        found = count_readings(adjacency, 5, 10**6, bits)
+        seen = set()
+        for read in found.examples.split(found.size.tolist()):
+            nodes = read.tolist()
+            rows = [tuple(adjacency[nodes[t], nodes[max(t - bits, 0) : t]]) for t in range(len(nodes))]
+            seen.add((len(nodes), *rows))
+        assert len(seen) == len(found.key)
+
+
 def test_shared_sequences_are_few():
     ringed, _ = with_rings([RingGraph(graph.edge_index, 16) for graph in (rook(), shrikhande())], counted())
     part = parts(ringed, counted(), torch.Generator(), torch.device("cpu"))[0]
@@ -87,7 +101,7 @@ def test_a_pair_is_told_apart_by_what_its_largest_rings_show():
 def test_more_than_the_limit():
     """A complete graph of eight has 56 triangles, read six times each, and 210 cycles of four, eight times."""
     adjacency = ~np.eye(8, dtype=bool)
-    assert int(count_readings(adjacency, 4, 336 + 1680).times.sum()) == 336 + 1680
+    assert int(count_readings(adjacency, 4, 336 + 1680, 6).times.sum()) == 336 + 1680
     with pytest.raises(ValueError, match=r"more than 2,015 readings of cycles of up to 4 nodes"):
-        count_readings(adjacency, 4, 336 + 1680 - 1)
-    assert len(count_readings(np.zeros((3, 3), bool), 4, 1).key) == 0
+        count_readings(adjacency, 4, 336 + 1680 - 1, 6)
+    assert len(count_readings(np.zeros((3, 3), bool), 4, 1, 6).key) == 0

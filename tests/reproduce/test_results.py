@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from pggnn.baselines.options import MODELS
 from pggnn.cli import main
 from pggnn.data.catalogue import lookup
 from pggnn.paper.expected import results
@@ -61,7 +62,8 @@ def test_every_cell_is_a_run_and_has_a_published_figure(table, tmp_path):
 def test_rows_are_what_their_names_say(table, tmp_path):
     configs = runs(table, tmp_path)
     for (model, data), config in configs.items():
-        assert config.model.name == ("gin" if model.startswith("GIN") else "pggnn")
+        label = {"3-WL-GNN": "PPGN", "WL kernel": "WL"}.get(model, model.partition(" (")[0])
+        assert MODELS[config.model.name].label == label
         assert (config.protocol.kind == "nested") == ("nested" in model)
         assert config.model.edge_features == ("bonds" in model)
         assert config.protocol.only == ((0,) if "fold 0" in model else ())

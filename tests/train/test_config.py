@@ -119,7 +119,8 @@ def test_a_run_that_was_moved_is_where_it_lies(tmp_path):
         ("--model.hidden abc", "model.hidden must be a whole number, got abc"),
         (
             "--model.name gat",
-            "model.name must be 'pggnn', 'gin', 'gcn', 'sage', 'rgin', 'rp', 'lrp', 'both-ends', 'dgcnn', 'gatedgcn', "
+            "model.name must be 'pggnn', 'gin', 'gcn', 'sage', 'rgin', 'rp', 'lrp', 'ign', 'ppgn', 'ringgnn', 'sin', "
+            "'cin', 'both-ends', 'dgcnn', 'gatedgcn', "
             "'pna', 'clip', 'deep-lrp', 'wl' or 'wegl', got gat",
         ),
         ("--model.orderings some", "model.orderings must be 'group', 'single', 'random' or a whole number, got some"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pggnn import console
-from pggnn.baselines.options import MODELS
+from pggnn.baselines.options import NETWORKS
 
 if TYPE_CHECKING:
     from pggnn.lab.paired_comparison import PairResult
@@ -34,7 +34,10 @@ def add_command(commands: Any) -> None:
     summary = "Train a network on each pair of the BREC benchmark, and count the pairs it tells apart."
     sub = console.add_command(commands, "brec", run, summary, EXAMPLES)
     network = sub.add_argument_group("network")
-    network.add_argument("--model", choices=[*MODELS], default="pggnn", help="what is trained (default: pggnn)")
+    network.add_argument(
+        "--model", choices=[*NETWORKS], default="pggnn", metavar="NAME",
+        help=f"what is trained: {', '.join(NETWORKS)} (default: pggnn)",
+    )  # fmt: skip
     network.add_argument(
         "--aggregation", choices=("arrangements", "pairs", "trios"), default="arrangements",
         help="what PG-GNN's RNN reads: arrangements of the neighbours, or ordered pairs or trios of them, whose sums "

@@ -165,7 +165,9 @@ def with_cells(graph: RingGraph, protocol: Protocol) -> RingGraph:
 def _with_rings(graph: RingGraph, size: int, protocol: Protocol) -> RingGraph:
     if protocol.counted:
         adjacency = adjacency_matrix(Data(edge_index=graph.edge_index, num_nodes=graph.nodes)).numpy()
-        return graph._replace(readings=count_readings(adjacency, size, protocol.most_steps))
+        return graph._replace(
+            readings=count_readings(adjacency, size, protocol.most_steps, protocol.model.ring_structure)
+        )
     limit = max(1, protocol.most_steps // (protocol.batch_size * 2 * size * (size + 1)))
     index, sizes = find_rings(graph.edge_index, graph.nodes, size, True, limit)
     return graph._replace(ring_index=index, ring_size=sizes)

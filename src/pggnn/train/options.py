@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 import warnings
 from argparse import Action, ArgumentError
 from collections.abc import Callable, Sequence
@@ -74,7 +75,11 @@ class _NotOptions(ValueError):
 
 
 class _TrainFormatter(jsonargparse.DefaultHelpFormatter):
-    """Keeps the lines of the examples, and does not list choices twice."""
+    """Keeps the lines of the examples, does not list choices twice, and breaks long lists of them."""
+
+    def _format_action_invocation(self, action: Action) -> str:
+        text = super()._format_action_invocation(action)
+        return text if len(text) <= 78 else textwrap.fill(text.replace(",", ", "), 76, subsequent_indent=" " * 6)
 
     def _expand_help(self, action: Action) -> str:
         return re.sub(r"\(type: Literal\[[^\]]*\], ", "(", super()._expand_help(action))

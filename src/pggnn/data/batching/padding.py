@@ -129,7 +129,7 @@ class Padding:
     ) -> dict[str, Tensor]:
         """The tables of one kind of lists. Padding sequences have no members and are the last node's."""
         device, steps, capacity = self.collater.device, len(chosen), self.list_capacity[kind]
-        (plan, owner, _), stored = batch.lists[kind], self.collater.lists[kind]
+        (plan, owner, *_), stored = batch.lists[kind], self.collater.lists[kind]
         per_batch = torch.stack([stored.counts[:, numbers].sum(1) for numbers in chosen], dim=1)
         begin = per_batch.cumsum(1) - per_batch
         sequences, places = (

@@ -7,10 +7,11 @@ from pggnn.lab.refinement.numba_cycles import hash_key
 
 
 @numba.njit(cache=True)
-def count_at(root, first, near, distance, most, limit):
+def count_at(root, first, near, distance, most, limit, bits_seen):
     """For one node: the hash of each different sequence, how often it occurs, and one that has it, −1 behind its end.
 
-    A sequence is, for each member, which of those before it are adjacent. Ends early beyond ``limit`` sequences.
+    A sequence is, for each member and then for the node itself, which of the ``bits_seen`` members just before are
+    adjacent: what an RNN with so many structural bits reads. Ends early beyond ``limit`` sequences.
     """
     table, room, known, total = np.full(128, -1), 64, 0, 0  # the table: number of each sequence, at its hash or behind
     found, times, members = np.zeros(room, np.uint64), np.zeros(room, np.int64), np.full((room, most), -1)
@@ -33,12 +34,17 @@ def count_at(root, first, near, distance, most, limit):
         bits = beside[node]
         if bits & on_path or distance[root, node] > left + 1:
             continue
-        key = hash_key(keys[depth] + hash_key(np.uint64(bits)))
+        older = max(depth + 1 - bits_seen, 0)  # places that this node does not see
+        key = hash_key(keys[depth] + hash_key(np.uint64(bits >> older)))
         if depth > 0 and bits & 1:
-            at = _place(table, found, key)
+            closing = 1
+            for place in range(max(depth + 2 - bits_seen, 0), depth + 1):
+                closing |= (beside[path[place]] & 1) << (depth + 1 - place)
+            whole = hash_key(key + hash_key(np.uint64(closing)))
+            at = _place(table, found, whole)
             if table[at] < 0:
                 table[at] = known
-                found[known], members[known, : depth + 1], members[known, depth + 1] = key, path[: depth + 1], node
+                found[known], members[known, : depth + 1], members[known, depth + 1] = whole, path[: depth + 1], node
                 known += 1
             times[table[at]] += 1
             if known == room:

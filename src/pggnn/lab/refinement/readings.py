@@ -37,15 +37,15 @@ class Readings(NamedTuple):
         return self._replace(node=label[self.node], examples=label[self.examples])
 
 
-def count_readings(adjacency: np.ndarray, most: int, limit: int) -> Readings:
-    """All simple cycles of 3 to ``most`` nodes. Fails where nodes have more than ``limit`` sequences to read in all."""
+def count_readings(adjacency: np.ndarray, most: int, limit: int, structure: int) -> Readings:
+    """All simple cycles of 3 to ``most`` nodes, as a layer with ``structure`` structural bits reads them. Fails where nodes have more than ``limit`` sequences to read in all."""
     from pggnn.lab.refinement.numba_cycles import see_around
     from pggnn.lab.refinement.numba_readings import count_at
 
     first, near, distance = see_around(adjacency, most)
     found, left = [], limit
     for root in range(len(adjacency)):
-        keys, times, members = count_at(root, first, near, distance, most, left)
+        keys, times, members = count_at(root, first, near, distance, most, left, structure)
         left -= int(times.sum())
         if left < 0:
             raise ValueError(f"more than {limit:,} readings of cycles of up to {most} nodes")

@@ -191,7 +191,7 @@ SIZES = {"rings": ("data.rings", 6), "paths": ("data.paths", 2), "hops": ("model
 
 def lists_read(model: ModelConfig) -> list[str]:
     """The kinds of lists that a network reads beside the edges."""
-    read = model.reads if model.name == "pggnn" else MODELS[model.name].load().lists
+    read = model.reads if model.name == "pggnn" else getattr(MODELS[model.name].load(), "lists", ())
     return [kind for kind in read if kind in LISTS]
 
 
