@@ -165,9 +165,8 @@ def with_cells(graph: RingGraph, protocol: Protocol) -> RingGraph:
 def _with_rings(graph: RingGraph, size: int, protocol: Protocol) -> RingGraph:
     if protocol.counted:
         adjacency = adjacency_matrix(Data(edge_index=graph.edge_index, num_nodes=graph.nodes)).numpy()
-        return graph._replace(
-            readings=count_readings(adjacency, size, protocol.most_steps, protocol.model.ring_structure)
-        )
+        readings = count_readings(adjacency, size, protocol.most_steps, protocol.model.ring_structure)
+        return graph._replace(readings=readings)
     limit = max(1, protocol.most_steps // (protocol.batch_size * 2 * size * (size + 1)))
     index, sizes = find_rings(graph.edge_index, graph.nodes, size, True, limit)
     return graph._replace(ring_index=index, ring_size=sizes)
@@ -316,7 +315,7 @@ class Results:
 
 
 def _line(outcome: PairResult) -> str:
-    return json.dumps(asdict(outcome)) + "\n"
+    return json.dumps({name: value for name, value in asdict(outcome).items() if name != "rings" or value}) + "\n"
 
 
 def _outcomes(pairs: list[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> Iterator[PairResult]:

@@ -38,7 +38,11 @@ class Readings(NamedTuple):
 
 
 def count_readings(adjacency: np.ndarray, most: int, limit: int, structure: int) -> Readings:
-    """All simple cycles of 3 to ``most`` nodes, as a layer with ``structure`` structural bits reads them. Fails where nodes have more than ``limit`` sequences to read in all."""
+    """All simple cycles of 3 to ``most`` nodes, as a layer with ``structure`` structural bits reads them.
+
+    Sequences that it sees alike are one, since sums of the same parts have to round in the same way. Fails where nodes
+    have more than ``limit`` sequences to read in all.
+    """
     from pggnn.lab.refinement.numba_cycles import see_around
     from pggnn.lab.refinement.numba_readings import count_at
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 from lightning.fabric import Fabric
-from lightning.fabric.strategies import DDPStrategy
+from lightning.fabric.strategies.ddp import DDPStrategy
 from rich.console import Console
 
 from pggnn.baselines.options import MODELS
