@@ -39,7 +39,7 @@ def _linear(x: Tensor, h: Tensor, state: State) -> State:
 
 @dataclass(frozen=True)
 class Cell:
-    """A recurrent cell in the conventions of :mod:`torch.nn`.
+    """A recurrent cell in the conventions of ``torch.nn``.
 
     ``step(x, h, state)`` takes the gates' input part ``W_ih x + b_ih`` and hidden part ``W_hh h + b_hh``, each of
     ``gates`` blocks, and returns the next state, hidden vector first.
