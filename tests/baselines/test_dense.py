@@ -138,7 +138,7 @@ def test_nodes_have_no_order(model, options):
     torch.testing.assert_close(moved, network(one.x, one.edge_index), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", [IGN, PPGN, pytest.param(RingGNN, marks=pytest.mark.slow)])
 def test_gradients_are_those_of_finite_differences(model):
     torch.manual_seed(0)
     network, edge_index = model(2, 3, 1, 1, norm="graph").double(), random_graph(degrees=(0, 1, 2, 1))

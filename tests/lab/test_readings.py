@@ -44,7 +44,10 @@ def test_sequences_are_those_that_are_listed_one_by_one(seed):
     assert {(node, patterns[pattern]): times for node, pattern, times in rows} == expected
 
 
-@pytest.mark.parametrize("graphs", [(rook(), shrikhande()), (cycle(5), complete(6)), (cycle(7), cycle(7))])
+@pytest.mark.parametrize(
+    "graphs",
+    [pytest.param((rook(), shrikhande()), marks=pytest.mark.slow), (cycle(5), complete(6)), (cycle(7), cycle(7))],
+)
 def test_counted_is_as_if_all_were_read(graphs):
     """Values and gradients of a layer over a batch of both graphs; cycles of seven have nothing to read."""
     two = [RingGraph(data.edge_index, data.num_nodes) for data in graphs]

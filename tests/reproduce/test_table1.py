@@ -23,7 +23,10 @@ def small(monkeypatch):
         monkeypatch.setattr(table1, name, value)
 
 
-@pytest.mark.parametrize(("mode", "low", "high"), [("PG-GNN (serial)", 0, 0.3), ("PG-GNN (parallel)", 0.7, 1.3)])
+@pytest.mark.parametrize(
+    ("mode", "low", "high"),
+    [pytest.param("PG-GNN (serial)", 0, 0.3, marks=pytest.mark.slow), ("PG-GNN (parallel)", 0.7, 1.3)],
+)
 def test_memory_grows_as_the_paper_says(mode, low, high):
     costs = [measure(mode, degree, torch.device("cpu")) for degree in (12, 36)]
     assert low <= exponent(costs, "bytes") <= high
