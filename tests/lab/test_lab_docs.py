@@ -57,14 +57,17 @@ def test_brec_figures_are_those_of_the_outcomes(folder, column):
         assert shown[family] == apart
 
 
-def test_figures_of_rings_are_those_of_the_outcomes():
-    lines = (ROOT / "results" / "brec" / "rings6" / "pairs.jsonl").read_text().splitlines()
+@pytest.mark.parametrize(("folder", "column"), [("rings6", 3), ("gin", 5)])
+def test_figures_of_rings_and_gin_are_those_of_the_outcomes(folder, column):
+    lines = (ROOT / "results" / "brec" / folder / "pairs.jsonl").read_text().splitlines()
     outcomes = [PairResult(**json.loads(line)) for line in lines]
-    assert all(
-        one.reliability < 1e-3 and (one.distance > 2e8 if one.apart else one.distance < 1.1e-3) for one in outcomes
-    )
+    assert sorted(one.pair for one in outcomes) == list(range(400))
+    if folder == "rings6":
+        far = [one.distance for one in outcomes if one.apart]
+        assert min(far) > 2e8 and all(one.reliability < 2e-3 for one in outcomes)
+        assert all(one.distance < 2e-3 for one in outcomes if not one.apart)
     rows = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", TEXT, re.MULTILINE)]
-    shown = {cells[0]: [cell.strip("*") for cell in cells[2:4]] for cells in rows if len(cells) == 5}
+    shown = {cells[0]: [cells[2], cells[column].strip("*")] for cells in rows if len(cells) == 6}
     for family, apart, compared, unreliable, _ in summarise(outcomes)[1:]:
         assert shown[family] == [compared, apart] and unreliable == "0"
 

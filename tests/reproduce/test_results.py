@@ -351,7 +351,7 @@ def test_published_tables_are_what_their_runs_say(tmp_path, monkeypatch):
 def test_published_runs_are_few_files_and_hold_what_the_text_names():
     there = Path(__file__).parents[2] / "results"
     files = [path for path in there.rglob("*") if path.is_file() and path.suffix != ".html"]
-    assert len(files) < 60 and sum(path.stat().st_size for path in files) < 8e6
+    assert len(files) < 80 and sum(path.stat().st_size for path in files) < 8e6
     text = (there.parent / "docs" / "results.md").read_text()
     named = set(re.findall(r"`((?:table[234]|ablation|gcn|rp|graphsage|search|more)/[\w/-]+)`", text))
     assert len(named) > 25
