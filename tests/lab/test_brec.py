@@ -121,6 +121,21 @@ def test_trios_tell_apart_what_arrangements_leave_to_the_numbering(root):
     assert found[1].distance > 1e3 and all(outcome.reliable for outcome in found)
 
 
+def test_float64_sees_what_float32_rounds_away(root):
+    dataset = BREC(root)
+    ppgn = ModelConfig("ppgn", hidden=8, layers=2, init="glorot")
+    for pair, apart in ((0, True), (2, False)):
+        graphs = dataset[2 * pair], dataset[2 * pair + 1]
+        single, double = (compare(pair, graphs, Protocol(ppgn, epochs=1, precision=p)) for p in ("float32", "float64"))
+        assert single.apart == double.apart == apart and single.reliable and double.reliable
+        if apart:
+            assert double.distance > 1e8 * single.distance
+    graph = RingGraph(cycle(6).edge_index, 6)
+    part = parts([graph, graph], Protocol(), torch.Generator().manual_seed(0), torch.device("cpu"))[0]
+    network = paired_comparison.fresh_network(Protocol(ppgn)).double()
+    assert outputs(network, part)[0].dtype == torch.float64
+
+
 def test_fewer_numberings_where_degrees_are_large():
     made = parts(
         [RingGraph(rook().edge_index, 16)] * 2, Protocol(), torch.Generator().manual_seed(0), torch.device("cpu")

@@ -17,7 +17,7 @@ EXAMPLES = """  pggnn lab brec --quick --epochs 3                 # every tenth 
   pggnn lab brec --reads sum rings --cell gru --device cuda --jobs 6
   pggnn lab brec --structure 1 --family Basic Regular
   pggnn lab brec --model gin --family Basic
-  pggnn lab brec --model ppgn --layers 3 --init glorot
+  pggnn lab brec --model ppgn --layers 3 --init glorot --precision float64
   pggnn lab brec --pairs 60 61 120-139
 
 A network of its own is trained on each of the 400 pairs, and Hotelling's T²
@@ -73,6 +73,10 @@ def add_command(commands: Any) -> None:
     training.add_argument("--epochs", type=int, default=20, help="most epochs")
     training.add_argument("--lr", type=float, default=1e-4, help="learning rate")
     training.add_argument("--margin", type=float, default=0.0, help="cosine of two outputs to be reached")
+    training.add_argument(
+        "--precision", choices=("float32", "float64"), default="float32",
+        help="what the network computes in: float32 rounds small differences away",
+    )  # fmt: skip
     training.add_argument("--seed", type=int, default=0, help="seed of labels and weights")
     work = sub.add_argument_group("work")
     work.add_argument("--pairs", nargs="+", metavar="P", help="pairs from 0 to 399, or ranges of them such as 60-79")
@@ -104,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
     if "rings" in own.get("reads", ()):
         own["ring_structure"] = args.ring_structure
     model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, **own)
-    training = {name: getattr(args, name) for name in ("seed", "epochs", "lr", "margin", "most_steps")}
+    training = {name: getattr(args, name) for name in ("seed", "epochs", "lr", "margin", "most_steps", "precision")}
     protocol = Protocol(model, numberings=numberings, rings=args.ring_size, **training)
     name = f"{args.model}-{args.aggregation}-s{args.structure}" if args.model == "pggnn" else args.model
     if "ring_structure" in own:

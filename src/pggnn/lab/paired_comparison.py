@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,9 +40,9 @@ from pggnn.train.engine.models import MOST_CELLS, Committee, allot_workspace, bu
 THRESHOLD = 72.34
 """31 · 16 / 16 · F(16, 16) at 5 %. Their program compares it with T² / 32, which asks far more of a network, both to
 tell a pair apart and to fail the reliability check; so do we."""
-ROUNDING = 3e-6
-"""What float32 loses in sums over a graph, relative to the outputs. Its square is added to the variances: outputs that
-relabelling does not change at all, as those of many pairs here, would have none."""
+ROUNDING = 25
+"""What sums over a graph lose, in roundings of one number, relative to the outputs (3e-6 in float32). Its square is
+added to the variances: outputs that relabelling does not change at all, as those of many pairs, would have none."""
 
 EMPTY = torch.zeros(0, dtype=torch.long)
 
@@ -70,6 +70,12 @@ class Protocol:
     numberings, or smaller rings, where there are more."""
     rings: int = 6
     """Members of the largest ring, where the network reads them: every simple cycle, or CIN's chordless ones."""
+    precision: Literal["float32", "float64"] = "float32"
+    """What the network computes in. Differences that float32 rounds away are there in float64."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float64 if self.precision == "float64" else torch.float32
 
     @property
     def counted(self) -> bool:
@@ -202,7 +208,7 @@ def parts(
 
 def outputs(network: Network, part: Part) -> tuple[Tensor, Tensor]:
     """The network's outputs for the graphs of the first and of the second kind, given constant features."""
-    x = torch.ones(part.plan.num_nodes, 1, device=part.batch.device)
+    x = next(network.parameters()).new_ones(part.plan.num_nodes, 1)
     out = network(x, part.plan, part.batch, batch_size=part.graphs, lists=part.lists)
     return out[0::2], out[1::2]
 
@@ -210,12 +216,12 @@ def outputs(network: Network, part: Part) -> tuple[Tensor, Tensor]:
 def distance(network: Network, batches: Iterable[Part]) -> float:
     """T² / 32: the mean difference of the outputs, in units of its own spread."""
     with torch.no_grad():
-        first, second = (
-            torch.cat(found).double().cpu() for found in zip(*(outputs(network, part) for part in batches), strict=True)
-        )
+        found = [torch.cat(each).cpu() for each in zip(*(outputs(network, part) for part in batches), strict=True)]
+    first, second = (each.double() for each in found)
     mean, spread = (first - second).mean(0), torch.cov((first - second).t())
-    rounding = ROUNDING**2 * torch.cat([first, second]).square().mean() * torch.eye(len(mean))
-    return float(mean @ torch.linalg.pinv(spread + rounding, hermitian=True) @ mean)
+    rounding = ROUNDING * torch.finfo(found[0].dtype).eps
+    spread += rounding**2 * torch.cat([first, second]).square().mean() * torch.eye(len(mean))
+    return float(mean @ torch.linalg.pinv(spread, hermitian=True) @ mean)
 
 
 def settle(network: Network, batches: Iterable[Part]) -> None:
@@ -257,7 +263,7 @@ def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: st
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
     training, checking = (parts(both, protocol, generator, place) for both in ((first, second), (alike, alike)))
     steps = max(Reading().steps(part.plan.profile) for part in (*training, *checking))
-    network = fresh_network(protocol, steps).to(place)
+    network = fresh_network(protocol, steps).to(place, protocol.dtype)
     allot_workspace(network, place)
     optimizer = torch.optim.Adam(network.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
