@@ -16,6 +16,7 @@ from pggnn.lab.paired_comparison import (
     Part,
     Protocol,
     RingGraph,
+    brec_pairs,
     compare,
     distance,
     outputs,
@@ -52,14 +53,13 @@ def command(*options):
 
 
 def test_structure_tells_pairs_apart_and_nothing_else_does(root):
-    dataset = BREC(root)
-    pairs = [(dataset[2 * pair], dataset[2 * pair + 1]) for pair in range(3)]
+    pairs = brec_pairs(BREC(root))
     told = Protocol(ModelConfig(hidden=16, layers=1, cell="srn", rnn_layers=1, structure=2), **QUICK)
-    found = [compare(pair, graphs, told) for pair, graphs in enumerate(pairs)]
+    found = [compare(pair, told) for pair in pairs]
     assert [outcome.apart for outcome in found] == [True, True, False]
     assert all(outcome.reliable for outcome in found)
     for blind in (ModelConfig(hidden=16, layers=2, rnn_layers=1), ModelConfig("gin", hidden=16)):
-        outcomes = [compare(pair, pairs[pair], Protocol(blind, **QUICK)) for pair in (0, 1)]
+        outcomes = [compare(pair, Protocol(blind, **QUICK)) for pair in pairs[:2]]
         assert not any(outcome.apart for outcome in outcomes)
         assert all(outcome.reliable for outcome in outcomes)
 
@@ -113,20 +113,18 @@ def test_norms_take_the_statistics_of_the_batches():
 
 
 def test_trios_tell_apart_what_arrangements_leave_to_the_numbering(root):
-    dataset = BREC(root)
-    pairs = [(dataset[2 * pair], dataset[2 * pair + 1]) for pair in range(3)]
+    pairs = brec_pairs(BREC(root))
     trios = ModelConfig(hidden=8, layers=1, cell="srn", rnn_layers=1, structure=2, aggregation="trios")
-    found = [compare(pair, graphs, Protocol(trios, epochs=1)) for pair, graphs in enumerate(pairs)]
+    found = [compare(pair, Protocol(trios, epochs=1)) for pair in pairs]
     assert [outcome.apart for outcome in found] == [True, True, False]
     assert found[1].distance > 1e3 and all(outcome.reliable for outcome in found)
 
 
 def test_float64_sees_what_float32_rounds_away(root):
-    dataset = BREC(root)
+    pairs = brec_pairs(BREC(root))
     ppgn = ModelConfig("ppgn", hidden=8, layers=2, init="glorot")
     for pair, apart in ((0, True), (2, False)):
-        graphs = dataset[2 * pair], dataset[2 * pair + 1]
-        single, double = (compare(pair, graphs, Protocol(ppgn, epochs=1, precision=p)) for p in ("float32", "float64"))
+        single, double = (compare(pairs[pair], Protocol(ppgn, epochs=1, precision=p)) for p in ("float32", "float64"))
         assert single.apart == double.apart == apart and single.reliable and double.reliable
         if apart:
             assert double.distance > 1e8 * single.distance
@@ -163,8 +161,7 @@ def test_relabelled_is_the_same_graph():
 
 def test_rings_tell_pairs_apart_and_need_no_numberings(root):
     """Triangles of the first pair, chords of the second: without bits for them the rings of both are alike."""
-    dataset = BREC(root)
-    pairs = [(dataset[2 * pair], dataset[2 * pair + 1]) for pair in range(3)]
+    pairs = brec_pairs(BREC(root))
     small = {"hidden": 8, "layers": 1, "cell": "srn", "rnn_layers": 1, "reads": ["sum", "rings"]}
     for bits, size, expected in (
         (2, 4, [True, True, False]),
@@ -172,7 +169,7 @@ def test_rings_tell_pairs_apart_and_need_no_numberings(root):
         (2, 3, [True, False, False]),
     ):
         protocol = Protocol(ModelConfig(**small, ring_structure=bits), epochs=1, rings=size)
-        found = [compare(pair, graphs, protocol) for pair, graphs in enumerate(pairs)]
+        found = [compare(pair, protocol) for pair in pairs]
         assert [outcome.apart for outcome in found] == expected
         assert all(outcome.reliable for outcome in found)
 
@@ -261,8 +258,33 @@ def test_pairs_side_by_side(root, tmp_path):
     assert found[0] == found[1]
 
 
+def test_all_pairs_of_given_graphs(tmp_path, capsys):
+    out = tmp_path / "out"
+    (tmp_path / "two.g6").write_text("".join(f"{graph6(graph)}\n" for graph in (rook(), cycle(6))))
+    options = [str(tmp_path / "two.g6"), "shrikhande", "rook", "--epochs", "1", "--out", str(out)]
+    options += ["--reads", "sum", "rings", "--ring-size", "4", "--layers", "1", "--hidden", "8", "--cell", "srn"]
+    command(*options)
+    lines = [json.loads(line) for line in (out / "pairs.jsonl").read_text().splitlines()]
+    names = ["#0, #1", "#0, shrikhande", "#0, rook", "#1, shrikhande", "#1, rook"]
+    assert [line["names"] for line in lines] == [*names, "shrikhande, rook"]
+    assert [PairResult(**line).apart for line in lines] == [True, True, False, True, True, True]
+    assert all(PairResult(**line).reliable for line in lines)
+    printed = capsys.readouterr().out
+    assert "Not told apart: #0, rook\n" in printed
+    assert "shrikhande, rook | yes" in (out / "given.md").read_text()
+    for wrong, message in [
+        (["rook"], "give two graphs or more, or none for the pairs of BREC; got 1"),
+        (["rook", "squares"], "has nodes of different features"),
+        (["rook", "rook", "--family", "CFI"], "--family names families of BREC"),
+        (["cycle:6", *options[2:]], "is of another run"),
+    ]:
+        assert main(["lab", "brec", "--out", str(tmp_path / "other"), *wrong]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
 def test_choosing_pairs():
-    families = [0] * 30 + [4] * 30
+    families = ["Basic"] * 30 + ["CFI"] * 30
     assert brec.choose(None, None, True, families) == [0, 10, 20, 30, 40, 50]
     assert brec.choose(["3", "28-31"], None, False, families) == [3, 28, 29, 30, 31]
     assert brec.choose(["28-31"], ["CFI"], False, families) == [30, 31]
@@ -281,5 +303,5 @@ def test_help_names_defaults_of_options_that_take_a_value(capsys):
         main(["lab", "brec", "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert "seed of labels and weights (default: 0) " in said
-    assert "only every tenth pair (40 of 400) --jobs" in said
+    assert "only every tenth pair (40 of BREC's 400) --jobs" in said
     assert "(default: brec/MODEL-…) --data-root" in said

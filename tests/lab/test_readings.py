@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pggnn.data.sets.classic import adjacency_matrix, complete, cycle, rook, shrikhande
-from pggnn.lab.paired_comparison import Protocol, RingGraph, compare, parts, with_rings
+from pggnn.lab.paired_comparison import Pair, Protocol, RingGraph, compare, parts, with_rings
 from pggnn.lab.refinement.readings import count_readings
 from pggnn.nn import RingConv
 from pggnn.train.config import ModelConfig
@@ -92,12 +92,10 @@ def test_shared_sequences_are_few():
 
 
 def test_a_pair_is_told_apart_by_what_its_largest_rings_show():
-    pair = (rook(), shrikhande())
-    for data in pair:
-        data.family = torch.tensor([2])
-    outcome = compare(0, pair, counted(ring_structure=4))
+    pair = Pair(0, (rook(), shrikhande()), "StronglyRegular")
+    outcome = compare(pair, counted(ring_structure=4))
     assert outcome.apart and outcome.reliable and outcome.rings == 6
-    outcome = compare(0, (pair[0], pair[0].clone()), counted(ring_structure=4))
+    outcome = compare(Pair(0, (rook(), rook()), "StronglyRegular"), counted(ring_structure=4))
     assert not outcome.apart and outcome.reliable
 
 

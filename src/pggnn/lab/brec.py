@@ -19,20 +19,29 @@ EXAMPLES = """  pggnn lab brec --quick --epochs 3                 # every tenth 
   pggnn lab brec --model gin --family Basic
   pggnn lab brec --model ppgn --layers 3 --init glorot --precision float64
   pggnn lab brec --pairs 60 61 120-139
+  pggnn lab brec --reads sum rings --layers 1 srg:25,12,5,6    # all 105 pairs
+  pggnn lab brec --model gin --epochs 2 graphs.g6 cycle:6      # a file's too
 
-A network of its own is trained on each of the 400 pairs, and Hotelling's T²
+A network of its own is trained on each pair, BREC's 400 or all pairs of the
+graphs that are given, and Hotelling's T²
 then says whether it tells the two graphs apart by more than relabelling their
 nodes changes its outputs. Outcomes are kept in the folder --out as they come:
 the same command again goes on with the pairs that are missing.
 """
 STEP = 10
 """``--quick`` takes every tenth pair."""
+SHOWN = 300
+"""Most characters of what is not told apart."""
 
 
-def add_command(commands: Any) -> None:
-    """Adds ``brec`` to the subcommands of ``pggnn lab``."""
+def add_command(commands: Any, graphs: str) -> None:
+    """Adds ``brec`` to the subcommands of ``pggnn lab``; ``graphs`` says how graphs are named."""
     summary = "Train a network on each pair of the BREC benchmark, and count the pairs it tells apart."
-    sub = console.add_command(commands, "brec", run, summary, EXAMPLES)
+    sub = console.add_command(commands, "brec", run, summary, EXAMPLES + graphs)
+    sub.add_argument(
+        "graphs", nargs="*", metavar="A", help="graphs, or files of them, of which all pairs are compared (default: "
+        "the pairs of BREC)",
+    )  # fmt: skip
     network = sub.add_argument_group("network")
     network.add_argument(
         "--model", choices=[*NETWORKS], default="pggnn", metavar="NAME",
@@ -79,9 +88,11 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     training.add_argument("--seed", type=int, default=0, help="seed of labels and weights")
     work = sub.add_argument_group("work")
-    work.add_argument("--pairs", nargs="+", metavar="P", help="pairs from 0 to 399, or ranges of them such as 60-79")
+    work.add_argument(
+        "--pairs", nargs="+", metavar="P", help="numbers of pairs, from 0, or ranges of them such as 60-79"
+    )
     work.add_argument("--family", nargs="+", metavar="NAME", help="only pairs of these families, such as CFI")
-    work.add_argument("--quick", action="store_true", help=f"only every tenth pair ({400 // STEP} of 400)")
+    work.add_argument("--quick", action="store_true", help=f"only every tenth pair ({400 // STEP} of BREC's 400)")
     work.add_argument("--jobs", type=int, default=1, help="pairs trained side by side")
     work.add_argument("--device", default="cpu", help="cpu or cuda")
     work.add_argument("--out", type=Path, metavar="DIR", help="folder of the outcomes (default: brec/MODEL-…)")
@@ -91,16 +102,21 @@ def add_command(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compares the chosen pairs and prints what came out."""
     from pggnn.data.sets.brec import BREC
-    from pggnn.lab.paired_comparison import Protocol, Results
+    from pggnn.lab.named_graphs import read_graphs
+    from pggnn.lab.paired_comparison import Protocol, Results, all_pairs, brec_pairs
     from pggnn.train.config import ModelConfig
 
     if min(args.jobs, args.numberings, args.most_steps) < 1 or args.epochs < 0:
         raise ValueError("--jobs, --numberings and --most-steps must be at least 1, and --epochs at least 0")
-    dataset = BREC(args.data_root)
-    families = [int(dataset[first].family) for first in range(0, len(dataset), 2)]
-    pairs = choose(args.pairs, args.family, args.quick, families)
     if args.ring_size < 3:
         raise ValueError(f"--ring-size must be at least 3, got {args.ring_size}")
+    if args.graphs and args.family:
+        raise ValueError("--family names families of BREC: leave it out, or the graphs")
+    named = [one for text in args.graphs for one in read_graphs(text)]
+    if args.graphs and len(named) < 2:
+        raise ValueError(f"give two graphs or more, or none for the pairs of BREC; got {len(named)}")
+    pairs = all_pairs(named) if named else brec_pairs(BREC(args.data_root))
+    pairs = [pairs[number] for number in choose(args.pairs, args.family, args.quick, [pair.family for pair in pairs])]
     numbered = args.model == "pggnn" and args.aggregation == "arrangements" and "star" in args.reads
     numberings = args.numberings if numbered else 1
     names = ("aggregation", "structure", "rnn_layers", "cell", "reads") if args.model == "pggnn" else ()
@@ -109,23 +125,29 @@ def run(args: argparse.Namespace) -> None:
         own["ring_structure"] = args.ring_structure
     model = ModelConfig(args.model, args.hidden, args.layers, init=args.init, **own)
     training = {name: getattr(args, name) for name in ("seed", "epochs", "lr", "margin", "most_steps", "precision")}
-    protocol = Protocol(model, numberings=numberings, rings=args.ring_size, **training)
+    graphs = tuple(name for name, _ in named)
+    protocol = Protocol(model, numberings=numberings, rings=args.ring_size, graphs=graphs, **training)
     name = f"{args.model}-{args.aggregation}-s{args.structure}" if args.model == "pggnn" else args.model
     if "ring_structure" in own:
         name += f"-{'-'.join(args.reads)}{args.ring_size}-s{args.ring_structure}"
+    if graphs:
+        name = f"{len(graphs)}-graphs-{name}"
     folder = args.out or Path("brec") / f"{name}-h{args.hidden}-l{args.layers}-m{numberings}-seed{args.seed}"
     results = Results(folder, protocol)
-    results.run(pairs, args.data_root, args.device, args.jobs)
+    results.run(pairs, args.device, args.jobs)
     done = results.read()
     outcomes = [done[pair] for pair in sorted(done)]
     write_pages(outcomes, folder)
     console.say("")
     console.print_table(summarise(outcomes), right={1, 2, 3, 4})
+    alike = "; ".join(one.names for one in outcomes if one.names and not one.apart)
+    if alike:
+        console.say(f"\nNot told apart: {alike if len(alike) <= SHOWN else alike[: SHOWN - 1] + '…'}")
     console.say(f"\nEach pair: {folder}/*.md")
 
 
-def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool, families: Sequence[int]) -> list[int]:
-    """The pairs that the options name."""
+def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool, families: Sequence[str]) -> list[int]:
+    """The pairs that the options name; ``families`` has the family of each that there is."""
     from pggnn.data.sets.brec import FAMILIES
 
     chosen = set(range(len(families)))
@@ -144,7 +166,7 @@ def choose(pairs: Sequence[str] | None, names: Sequence[str] | None, quick: bool
         unknown = set(names) - set(FAMILIES)
         if unknown:
             raise ValueError(f"{', '.join(sorted(unknown))}: the families are {', '.join(FAMILIES)}")
-        chosen &= {pair for pair, family in enumerate(families) if FAMILIES[family] in names}
+        chosen &= {pair for pair, family in enumerate(families) if family in names}
     return sorted(pair for pair in chosen if not quick or pair % STEP == 0)
 
 
@@ -153,7 +175,7 @@ def summarise(outcomes: Sequence["PairResult"]) -> list[list[str]]:
     from pggnn.data.sets.brec import FAMILIES
 
     rows = [["family", "apart", "of", "unreliable", "seconds"]]
-    for name in (*FAMILIES, "all"):
+    for name in dict.fromkeys((*FAMILIES, *(outcome.family for outcome in outcomes), "all")):
         here = [outcome for outcome in outcomes if name in (outcome.family, "all")]
         if here:
             apart, unreliable = (sum(flags) for flags in zip(*((o.apart, not o.reliable) for o in here), strict=True))
@@ -170,8 +192,8 @@ def write_pages(outcomes: Sequence["PairResult"], folder: Path) -> None:
     for family in sorted({outcome.family for outcome in outcomes}):
         here = [outcome for outcome in outcomes if outcome.family == family]
         rows = [
-            (one.pair, ("yes" if one.apart else "no") + ", unreliable" * (not one.reliable), f"{one.distance:.4g}",
-             f"{one.reliability:.4g}", f"{one.loss:.3f}", one.epochs, one.rings or "")
+            (one.names or one.pair, ("yes" if one.apart else "no") + ", unreliable" * (not one.reliable),
+             f"{one.distance:.4g}", f"{one.reliability:.4g}", f"{one.loss:.3f}", one.epochs, one.rings or "")
             for one in here
         ]  # fmt: skip
         headings = ("pair", "told apart", "T²/32", "of one graph", "last loss", "epochs", "largest rings")

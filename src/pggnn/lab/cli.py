@@ -30,7 +30,7 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
     sub.add_argument("a", metavar="A", help="a graph")
     sub.add_argument("b", metavar="B", help="another graph")
     ladder_cli.add_command(commands, GRAPHS)
-    brec.add_command(commands)
+    brec.add_command(commands, GRAPHS)
     command(
         "theorems", theorems, "Check the paper's theorems and formulas, one by one; fails if one does not hold.",
         "  pggnn lab theorems",

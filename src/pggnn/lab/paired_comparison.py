@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -72,6 +73,8 @@ class Protocol:
     """Members of the largest ring, where the network reads them: every simple cycle, or CIN's chordless ones."""
     precision: Literal["float32", "float64"] = "float32"
     """What the network computes in. Differences that float32 rounds away are there in float64."""
+    graphs: tuple[str, ...] = ()
+    """Names of the graphs of which all pairs are compared; none for the pairs of BREC."""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -132,6 +135,8 @@ class PairResult:
     seconds: float
     rings: int = 0
     """Members of the largest ring that was read."""
+    names: str = ""
+    """Of the two graphs, where they are not BREC's."""
 
     @property
     def reliable(self) -> bool:
@@ -253,12 +258,39 @@ def set_numberings(network: Network | Committee, numberings: int) -> None:
             module.numberings = numberings
 
 
-def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: str = "cpu") -> PairResult:
-    """Trains a network on the two graphs of BREC's pair of this number, and tests it."""
+class Pair(NamedTuple):
+    """Two graphs to be told apart."""
+
+    number: int
+    graphs: tuple[Data, Data]
+    family: str
+    names: str = ""
+
+
+def brec_pairs(dataset: BREC) -> list[Pair]:
+    """BREC's pairs."""
+    pairs = [(dataset[first], dataset[first + 1]) for first in range(0, len(dataset), 2)]
+    return [Pair(number, pair, FAMILIES[int(pair[0].family)]) for number, pair in enumerate(pairs)]
+
+
+def all_pairs(named: Sequence[tuple[str, Data]]) -> list[Pair]:
+    """Each of the graphs with each other."""
+    coloured = [name for name, graph in named if graph.x is not None and len(graph.x.unique(dim=0)) > 1]
+    if coloured:
+        raise ValueError(
+            f"{coloured[0]} has nodes of different features, and networks are given constant ones here: "
+            "compare it with pggnn lab ladder"
+        )
+    pairs = enumerate(combinations(named, 2))
+    return [Pair(number, (a, b), "given", f"{one}, {other}") for number, ((one, a), (other, b)) in pairs]
+
+
+def compare(pair: Pair, protocol: Protocol, device: str = "cpu") -> PairResult:
+    """Trains a network on the two graphs of a pair, and tests it."""
     began, place = time.perf_counter(), torch.device(device)
-    generator = torch.Generator().manual_seed(protocol.seed * 400 + pair)
-    torch.manual_seed(protocol.seed * 400 + pair)
-    two = [with_cells(RingGraph(data.edge_index, int(data.num_nodes or 0)), protocol) for data in graphs]
+    generator = torch.Generator().manual_seed(protocol.seed * 400 + pair.number)
+    torch.manual_seed(protocol.seed * 400 + pair.number)
+    two = [with_cells(RingGraph(data.edge_index, int(data.num_nodes or 0)), protocol) for data in pair.graphs]
     (first, second), rings = with_rings(two, protocol) if "rings" in protocol.model.reads else (two, 0)
     alike = (first, second)[int(torch.randint(2, (), generator=generator))]
     training, checking = (parts(both, protocol, generator, place) for both in ((first, second), (alike, alike)))
@@ -280,10 +312,10 @@ def compare(pair: int, graphs: tuple[Data, Data], protocol: Protocol, device: st
         history.append(float(torch.stack(losses).sum()) / (2 * protocol.copies))
         scheduler.step(history[-1])
     settle(network, training)
-    family = FAMILIES[int(graphs[0].family)]
     found = distance(network, training), distance(network, checking)
     seconds = round(time.perf_counter() - began, 2)
-    return PairResult(pair, family, *found, history[-1] if history else float("nan"), len(history), seconds, rings)
+    loss = history[-1] if history else float("nan")
+    return PairResult(pair.number, pair.family, *found, loss, len(history), seconds, rings, pair.names)
 
 
 class Results:
@@ -301,33 +333,33 @@ class Results:
         done = [parse_json(line, PairResult, f"{self.file}, line {i}") for i, line in enumerate(lines, 1)]
         return {outcome.pair: outcome for outcome in done}
 
-    def run(self, pairs: Iterable[int], root: Path | None, device: str, jobs: int) -> None:
+    def run(self, pairs: Iterable[Pair], device: str, jobs: int) -> None:
         """Compares the pairs that are not done, ``jobs`` at a time, and writes each result as soon as it is there."""
         done = self.read()
-        left = [pair for pair in pairs if pair not in done]
+        left = [pair for pair in pairs if pair.number not in done]
         if left and device.startswith("cuda") and not torch.cuda.is_available():
             raise ValueError(f"--device is {device}, but PyTorch finds no GPU here: choose cpu")
         if not self.known.exists():
             write_text(self.known, json.dumps(asdict(self.protocol), indent=2))
         write_text(self.file, "".join(_line(outcome) for outcome in done.values()))
-        for number, outcome in enumerate(_outcomes(left, self.protocol, root, device, jobs), 1):
+        for number, outcome in enumerate(_outcomes(left, self.protocol, device, jobs), 1):
             with self.file.open("a") as file:
                 file.write(_line(outcome))
             verdict = "apart" if outcome.apart else "alike"
             say(
-                f"{number}/{len(left)}  pair {outcome.pair} ({outcome.family}): {verdict}, T²/32 = "
+                f"{number}/{len(left)}  pair {outcome.pair} ({outcome.names or outcome.family}): {verdict}, T²/32 = "
                 f"{outcome.distance:.4g}, reliability {outcome.reliability:.4g}, {outcome.seconds:.1f} s"
             )
 
 
 def _line(outcome: PairResult) -> str:
-    return json.dumps({name: value for name, value in asdict(outcome).items() if name != "rings" or value}) + "\n"
+    said = {name: value for name, value in asdict(outcome).items() if value or name not in ("rings", "names")}
+    return json.dumps(said) + "\n"
 
 
-def _outcomes(pairs: list[int], protocol: Protocol, root: Path | None, device: str, jobs: int) -> Iterator[PairResult]:
+def _outcomes(pairs: list[Pair], protocol: Protocol, device: str, jobs: int) -> Iterator[PairResult]:
     from joblib import Parallel, delayed, parallel_config
 
-    dataset = BREC(root)
-    work = (delayed(compare)(pair, (dataset[2 * pair], dataset[2 * pair + 1]), protocol, device) for pair in pairs)
+    work = (delayed(compare)(pair, protocol, device) for pair in pairs)
     with parallel_config("loky", inner_max_num_threads=1):
         yield from Parallel(min(jobs, len(pairs) or 1), return_as="generator_unordered")(work)
