@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from pggnn.nn.model import Block, Level, Network, Norm, Numbering, Readout, Scores, block_widths
+from pggnn.nn.model import Block, Network, block_widths
 
 USUAL: dict[str, Any] = {
     "level": "graph", "readout": "sum", "scores": "all", "norm": "batch", "block": "plain", "edge_dim": None,
@@ -23,15 +23,21 @@ def refuse_options(name: str, given: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} has no argument {option}")
 
 
+def refuse_block(network: Network, frame: Mapping[str, Any]) -> None:
+    """Refuses blocks for a network whose layers have no room for them."""
+    if frame.get("block", "plain") != "plain":
+        raise ValueError(f'{type(network).__name__} has no block but "plain", got {frame["block"]!r}')
+
+
 class Baseline(Network):
     """A network of equal layers, :meth:`layer`, in the frame of :class:`~pggnn.PGGNN`.
 
     Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, scores, norm,
-            block: As in :class:`~pggnn.PGGNN`.
-        numbering, numberings: As in :class:`~pggnn.PGGNN`, but the order of neighbours does not matter here:
-            ``"random"`` is the same as ``"given"``, and ``"both"`` as ``"labels"``.
+        in_channels, hidden_channels, out_channels, num_layers, block: As in :class:`~pggnn.PGGNN`.
         edge_dim: Size of the edge features; None to leave them out, as most baselines must.
+        **frame: ``level``, ``readout``, ``dropout``, ``flow``, ``scores``, ``norm``, ``numbering`` and ``numberings``
+            as in :class:`~pggnn.PGGNN`. The order of neighbours does not matter here: numbering ``"random"`` is the
+            same as ``"given"``, and ``"both"`` as ``"labels"``.
     """
 
     reads_edges = False
@@ -43,16 +49,9 @@ class Baseline(Network):
         hidden_channels: int,
         out_channels: int,
         num_layers: int = 4,
-        level: Level = "graph",
-        readout: Readout = "sum",
-        dropout: float = 0.0,
-        flow: str = "source_to_target",
         edge_dim: int | None = None,
-        scores: Scores = "all",
-        norm: Norm = "batch",
-        numbering: Numbering = "given",
-        numberings: int = 1,
         block: Block = "plain",
+        **frame: Any,
     ) -> None:
         if edge_dim is not None and not self.reads_edges:
             raise ValueError(
@@ -61,10 +60,7 @@ class Baseline(Network):
             )
         widths = block_widths(in_channels, hidden_channels, num_layers, block)
         convs = [self.layer(width, hidden_channels, edge_dim) for width in widths[:-1]]
-        super().__init__(
-            convs, widths, out_channels, level, readout, dropout, flow, scores, norm, numbering, numberings, block,
-            in_channels,
-        )  # fmt: skip
+        super().__init__(convs, widths, out_channels, block=block, in_channels=in_channels, **frame)
 
     @abstractmethod
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:

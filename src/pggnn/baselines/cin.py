@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.typing import OptTensor
 
+from pggnn.baselines.baseline import refuse_block
 from pggnn.lists import ListPlan
 from pggnn.nn.blocks import ListPlans, glorot_linear
-from pggnn.nn.model import Block, Level, Network, Norm, Numbering, Readout, Scores
+from pggnn.nn.model import Level, Network, Norm
 from pggnn.nn.norm import masked_rows, norm_layer
 from pggnn.nn.readout import read_out, unpool
 from pggnn.ops.operator import without_autocast
@@ -85,10 +87,9 @@ class CIN(Network):
     sums of those of their nodes, as its authors have it for molecules.
 
     Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, edge_dim, scores, norm,
-            numbering, numberings: As in :class:`~pggnn.baselines.baseline.Baseline`. With ``level="node"`` only nodes
+        in_channels, hidden_channels, out_channels, num_layers, level, norm, edge_dim, **frame: As in
+            :class:`~pggnn.baselines.baseline.Baseline`, without a choice of ``block``. With ``level="node"`` only nodes
             are scored.
-        block: ``"plain"``: there is no other here.
 
     Example:
         >>> import torch
@@ -112,23 +113,15 @@ class CIN(Network):
         out_channels: int,
         num_layers: int = 4,
         level: Level = "graph",
-        readout: Readout = "sum",
-        dropout: float = 0.0,
-        flow: str = "source_to_target",
-        edge_dim: int | None = None,
-        scores: Scores = "all",
         norm: Norm = "batch",
-        numbering: Numbering = "given",
-        numberings: int = 1,
-        block: Block = "plain",
+        edge_dim: int | None = None,
+        **frame: Any,
     ) -> None:
-        if block != "plain":
-            raise ValueError(f'{type(self).__name__} has no block but "plain", got {block!r}')
+        refuse_block(self, frame)
         widths = [in_channels + (edge_dim or 0), *[hidden_channels] * num_layers]
-        super().__init__(
-            [CellConv(width, hidden_channels) for width in widths[:-1]], widths, out_channels, level, readout, dropout,
-            flow, scores, norm, numbering, numberings, parts=DIMENSIONS if level == "graph" else 1,
-        )  # fmt: skip
+        convs = [CellConv(width, hidden_channels) for width in widths[:-1]]
+        parts = DIMENSIONS if level == "graph" else 1
+        super().__init__(convs, widths, out_channels, level, norm=norm, parts=parts, **frame)
         self.edge_dim = edge_dim
         self.norms = torch.nn.ModuleList(
             torch.nn.ModuleList(norm_layer(norm, hidden_channels) for _ in range(DIMENSIONS)) for _ in widths[1:]

@@ -1,14 +1,16 @@
 """What the dense models have in common: features of pairs of nodes in the frame of this comparison."""
 
 from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.typing import OptTensor
 
+from pggnn.baselines.baseline import refuse_block
 from pggnn.baselines.dense.pairs import Pairs
 from pggnn.nn.blocks import ListPlans
-from pggnn.nn.model import Block, Level, Network, Norm, Numbering, Readout, Scores
+from pggnn.nn.model import Level, Network, Readout
 from pggnn.nn.norm import masked_rows
 from pggnn.nn.readout import SIDE_BY_SIDE
 from pggnn.ops.operator import without_autocast
@@ -24,9 +26,8 @@ class PairNetwork(Network):
     n², and time with n³ where matrices are multiplied.
 
     Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, readout, dropout, flow, edge_dim, scores, norm,
-            numbering, numberings: As in :class:`~pggnn.baselines.baseline.Baseline`.
-        block: ``"plain"``: there is no other here.
+        in_channels, hidden_channels, out_channels, num_layers, level, readout, edge_dim, **frame: As in
+            :class:`~pggnn.baselines.baseline.Baseline`, without a choice of ``block``.
         pool: What a graph's score is made of: ``"readout"`` of the diagonal and of the rest, or ``"max"`` of each.
     """
 
@@ -41,28 +42,19 @@ class PairNetwork(Network):
         num_layers: int = 3,
         level: Level = "graph",
         readout: Readout = "sum",
-        dropout: float = 0.0,
-        flow: str = "source_to_target",
         edge_dim: int | None = None,
-        scores: Scores = "all",
-        norm: Norm = "batch",
-        numbering: Numbering = "given",
-        numberings: int = 1,
-        block: Block = "plain",
         pool: str = "readout",
+        **frame: Any,
     ) -> None:
-        if block != "plain":
-            raise ValueError(f'{type(self).__name__} has no block but "plain", got {block!r}')
         if pool not in ("readout", "max"):
             raise ValueError(f'pool must be "readout" or "max", got {pool!r}')
-        widths = [1 + (edge_dim or 0) + in_channels, *[hidden_channels] * num_layers]
-        parts = 2 if level == "graph" else 3
         if pool == "max" and level == "graph" and readout in SIDE_BY_SIDE:
             raise ValueError(f'pool "max" stands in for readout: leave readout {readout!r} out')
-        super().__init__(
-            [self.layer(width, hidden_channels) for width in widths[:-1]], widths, out_channels, level, readout,
-            dropout, flow, scores, norm, numbering, numberings, parts=parts,
-        )  # fmt: skip
+        refuse_block(self, frame)
+        widths = [1 + (edge_dim or 0) + in_channels, *[hidden_channels] * num_layers]
+        convs = [self.layer(width, hidden_channels) for width in widths[:-1]]
+        parts = 2 if level == "graph" else 3
+        super().__init__(convs, widths, out_channels, level, readout, parts=parts, **frame)
         self.pool, self.edge_dim = pool, edge_dim
 
     @abstractmethod
