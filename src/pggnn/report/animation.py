@@ -13,7 +13,7 @@ COLOURS = ("#1b5fa8", "#b8430e", "#1a7a3c", "#7b3fa0", "#8a6d00", "#0f7480")
 STEP, REST, TIMES = 0.35, 2.5, 3
 """Seconds for each pair, and for the whole picture before it begins anew; how often it is played before it stays."""
 STYLE = """
-text{font:15px sans-serif;fill:#222;text-anchor:middle;dominant-baseline:central}.l{text-anchor:start}.s{font-size:13px}
+text{font:21px sans-serif;fill:#222;text-anchor:middle;dominant-baseline:central}.l{text-anchor:start}.s{font-size:19px}
 .r{stroke:#b8b8b8;fill:#fff}line{stroke-width:2}
 """
 
@@ -35,9 +35,10 @@ def draw_pairs(n: int) -> str:
     pairs_of = ring_pairs if n % 2 else path_pairs  # for even n the open sequences have each pair once
     rows = group(n).arrangements[: n // 2]
     places = circle(n, 108, (135, 0))
-    centre, cell = 140, min(30, 210 // (n - 1))
-    left, first = 270, 342 + 26 * (n + n % 2)
-    width, seconds = first + cell * (n - 1) + 20, STEP * n * (n - 1) / 2 + REST
+    centre, cell = 140, min(33, 250 // (n - 1))
+    digit = 27 if n < 10 else 31
+    left, first = 268, 340 + digit * (n + n % 2)
+    width, seconds = first + cell * (n - 1) + 16, STEP * n * (n - 1) / 2 + REST
     body: list[str] = []
     moves: list[str] = []
     step, top = 0, centre - cell * (n - 1) // 2
@@ -57,7 +58,7 @@ def draw_pairs(n: int) -> str:
         return f"k{number}"
 
     for k, row in enumerate(rows):
-        colour, y = COLOURS[k], centre + 34 * (k - (len(rows) - 1) / 2)
+        colour, y = COLOURS[k], centre + min(44, 220 // len(rows)) * (k - (len(rows) - 1) / 2)
         read = [*row, row[0]] if n % 2 else [*row]
         name = {0: "e", 1: "σ"}.get(k, f"σ{'²³⁴⁵'[k - 2]}" if k > 1 else "")
         body.append(f'<text x="{left}" y="{y:.0f}" class="l" style="fill:{colour}">{name}</text>')
@@ -71,25 +72,25 @@ def draw_pairs(n: int) -> str:
                 f'rx="3" fill="{colour}" class="{move}"><title>{low + 1} and {high + 1}</title></rect>'
             )
             for place in (0, 1) if t == 0 else (t + 1,):
-                body.append(f'<text x="{left + 44 + 26 * place}" y="{y:.0f}" class="{move}">{read[place] + 1}</text>')
+                body.append(f'<text x="{left + 44 + digit * place}" y="{y:.0f}" class="{move}">{read[place] + 1}</text>')
             step += 1
     for i, spot in enumerate(places):
         x, y = at(spot)
-        body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="14" class="r"/><text x="{x:.1f}" y="{y:.1f}">{i + 1}</text>')
+        body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="17" class="r"/><text x="{x:.1f}" y="{y:.1f}">{i + 1}</text>')
     body += [
-        f'<text x="{first + cell * (i + 0.4):.0f}" y="{top + cell * (n - 1) + 9}" class="s">{i + 1}</text>'
-        f'<text x="{first - 12}" y="{top + cell * (i + 0.4):.0f}" class="s">{i + 2}</text>'
+        f'<text x="{first + cell * (i + 0.4):.0f}" y="{top + cell * (n - 1) + 12}" class="s">{i + 1}</text>'
+        f'<text x="{first - 16}" y="{top + cell * (i + 0.4):.0f}" class="s">{i + 2}</text>'
         for i in range(n - 1)
     ]
     total = n * (n - 1) // 2
     body.append(
-        f'<text x="135" y="285">{n} neighbours</text>'
-        f'<text x="{left + 44 + 13 * n}" y="285">{len(rows)} orders of reading</text>'
-        f'<text x="{first + cell * (n - 1) / 2:.0f}" y="285">all {total} pairs</text>'
+        f'<text x="135" y="288">{n} neighbours</text>'
+        f'<text x="{left + 44 + digit * n / 2:.0f}" y="288">{len(rows)} orders of reading</text>'
+        f'<text x="{first + cell * (n - 1) / 2:.0f}" y="288">all {total} pairs</text>'
     )
     what = f"{n} neighbours on a circle. {len(rows)} orders of reading them bring all {total} pairs side by side."
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 304" width="{width}" height="304" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 308" width="{width}" height="308" role="img">'
         f"<title>{escape(what)}</title><style>{STYLE}@media (prefers-reduced-motion:no-preference){{{''.join(moves)}}}"
-        f'</style><rect width="{width}" height="304" rx="8" fill="#fff"/>{"".join(body)}</svg>\n'
+        f'</style><rect width="{width}" height="308" rx="8" fill="#fff"/>{"".join(body)}</svg>\n'
     )
