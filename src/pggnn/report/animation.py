@@ -35,7 +35,7 @@ def draw_pairs(n: int) -> str:
     pairs_of = ring_pairs if n % 2 else path_pairs  # for even n the open sequences have each pair once
     rows = group(n).arrangements[: n // 2]
     places = circle(n, 108, (135, 0))
-    centre, cell = 140, min(33, 250 // (n - 1))
+    centre, cell = 140, min(33, 240 // (n - 1))
     digit = 27 if n < 10 else 31
     left, first = 268, 340 + digit * (n + n % 2)
     width, seconds = first + cell * (n - 1) + 16, STEP * n * (n - 1) / 2 + REST
@@ -72,7 +72,9 @@ def draw_pairs(n: int) -> str:
                 f'rx="3" fill="{colour}" class="{move}"><title>{low + 1} and {high + 1}</title></rect>'
             )
             for place in (0, 1) if t == 0 else (t + 1,):
-                body.append(f'<text x="{left + 44 + digit * place}" y="{y:.0f}" class="{move}">{read[place] + 1}</text>')
+                body.append(
+                    f'<text x="{left + 44 + digit * place}" y="{y:.0f}" class="{move}">{read[place] + 1}</text>'
+                )
             step += 1
     for i, spot in enumerate(places):
         x, y = at(spot)
@@ -84,13 +86,13 @@ def draw_pairs(n: int) -> str:
     ]
     total = n * (n - 1) // 2
     body.append(
-        f'<text x="135" y="288">{n} neighbours</text>'
-        f'<text x="{left + 44 + digit * n / 2:.0f}" y="288">{len(rows)} orders of reading</text>'
-        f'<text x="{first + cell * (n - 1) / 2:.0f}" y="288">all {total} pairs</text>'
+        f'<text x="135" y="294">{n} neighbours</text>'
+        f'<text x="{left + 44 + digit * n / 2:.0f}" y="294">{len(rows)} orders of reading</text>'
+        f'<text x="{first + cell * (n - 1) / 2:.0f}" y="294">all {total} pairs</text>'
     )
     what = f"{n} neighbours on a circle. {len(rows)} orders of reading them bring all {total} pairs side by side."
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 308" width="{width}" height="308" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 312" width="{width}" height="312" role="img">'
         f"<title>{escape(what)}</title><style>{STYLE}@media (prefers-reduced-motion:no-preference){{{''.join(moves)}}}"
-        f'</style><rect width="{width}" height="308" rx="8" fill="#fff"/>{"".join(body)}</svg>\n'
+        f'</style><rect width="{width}" height="312" rx="8" fill="#fff"/>{"".join(body)}</svg>\n'
     )
