@@ -6,7 +6,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import degree, erdos_renyi_graph, to_undirected
 
 from pggnn import Plan
-from pggnn.baselines import CLIP, DGCNN, GIN, PNA, DeepLRP, GatedGCN
+from pggnn.baselines import CLIP, DGCNN, GIN, PNA, SAGE, DeepLRP, GatedGCN
 from pggnn.baselines.clip import hash_rows, number_groups
 from pggnn.baselines.deep_lrp import PathPooling, find_paths
 from pggnn.baselines.gated_gcn import GatedLayer
@@ -14,8 +14,8 @@ from pggnn.data.sets.classic import cycle
 from pggnn.nn.norm import RowNorm
 from pggnn.testing import check_aggregator, random_graph, sensitivity
 
-OPTIONS = {DeepLRP: {"depth": 3}, DGCNN: {"kept": 12}}
-ALL = [CLIP, DGCNN, GatedGCN, PNA, DeepLRP]
+OPTIONS = {DeepLRP: {"depth": 3}, DGCNN: {"kept": 12}, SAGE: {"aggregator": "pool"}}
+ALL = [CLIP, DGCNN, GatedGCN, PNA, SAGE, DeepLRP]
 
 
 def disjoint(*graphs):
@@ -26,7 +26,7 @@ def disjoint(*graphs):
 TRIANGLES, HEXAGON = disjoint(cycle(3), cycle(3)), cycle(6).edge_index
 
 
-@pytest.mark.parametrize("model", [GatedGCN, PNA, DeepLRP])
+@pytest.mark.parametrize("model", [GatedGCN, PNA, SAGE, DeepLRP])
 def test_neighbours_and_nodes_have_no_order(model):
     network = model(5, 8, 2, num_layers=2, level="node", **OPTIONS.get(model, {})).double().eval()
     check_aggregator(network, 5)
@@ -96,6 +96,25 @@ def test_gradients_of_gates():
 
     x = torch.randn(5, 3).double().requires_grad_()
     assert torch.autograd.gradcheck(lambda x: both(x, random_graph(range(5))), x)
+
+
+def test_sage_takes_the_maximum_over_all_neighbours():
+    """Seven of them, of which the other aggregator would draw five; nodes without any have the maximum 0."""
+    x = torch.randn(9, 4).double()
+    edge_index = torch.cat([torch.arange(1, 8), torch.tensor([8])]), torch.tensor([0] * 7 + [1])
+    network = SAGE(4, 4, 2, num_layers=1, level="node", aggregator="pool").double().eval()
+    conv = network.convs[0].conv
+    read = torch.zeros(9, 4).double()
+    read[0] = conv.lin(x[1:8]).relu().max(0).values
+    read[1] = conv.lin(x[8]).relu()
+    expected = torch.nn.functional.normalize(conv.lin_l(read) + conv.lin_r(x))
+    torch.testing.assert_close(network.convs[0](x, Plan.build(torch.stack(edge_index), 9)), expected)
+    states = network.states(x, Plan.build(torch.stack(edge_index), 9), None, None, None)
+    torch.testing.assert_close(states[1], x + network.norms[0](expected).relu())
+    with pytest.raises(ValueError, match="aggregator must be 'lstm' or 'pool', got 'max'"):
+        SAGE(4, 4, 2, aggregator="max")
+    with pytest.raises(ValueError, match="draws none: leave out replace"):
+        SAGE(4, 4, 2, aggregator="pool", replace=True)
 
 
 def test_degrees_are_measured_on_the_first_batch_and_kept():

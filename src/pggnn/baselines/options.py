@@ -74,6 +74,9 @@ class RPOptions:
 class SAGEOptions:
     """Of GraphSAGE."""
 
+    aggregator: Literal["lstm", "pool"] = "lstm"
+    """GraphSAGE: an LSTM over five neighbours, drawn in random order, or the maximum over all of them, with layers
+    added to their input, as in benchmarking-gnns."""
     replace: bool = False
     """GraphSAGE: draws neighbours with replacement, as its authors do; by default each at most once."""
 

@@ -1,13 +1,15 @@
-"""GraphSAGE with an LSTM aggregator, of Hamilton, Ying and Leskovec, 2017."""
+"""GraphSAGE with an LSTM or a maximum as aggregator, of Hamilton, Ying and Leskovec, 2017."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import SAGEConv
 from torch_geometric.typing import OptTensor
 
 from pggnn.baselines.baseline import Baseline
 from pggnn.cells import Recurrence
+from pggnn.nn.messages import Messages
 from pggnn.ops import group_recurrence
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
@@ -55,16 +57,27 @@ class SAGE(Baseline):
     sample in a layer, not one for each of them; and the batch normalisation and scores of this comparison stand in for
     vectors of length 1.
 
+    With ``aggregator="pool"`` it is that of benchmarking-gnns (Dwivedi et al., 2020), whose figures the paper's Table 4
+    quotes: PyG's ``SAGEConv``, the maximum over a linear map and ReLU of all neighbours, vectors of length 1, and
+    layers added to their input where they are as wide.
+
     Args:
+        aggregator: ``"lstm"`` or ``"pool"``.
         replace: Whether neighbours are drawn with replacement, as by its authors: always five, so that a node does not
             see how many it has, and may miss some even if it has fewer.
         **kwargs: As in :class:`~pggnn.baselines.baseline.Baseline`.
     """
 
-    def __init__(self, *args: Any, replace: bool = False, **kwargs: Any) -> None:
-        self.replace = replace
+    def __init__(self, *args: Any, aggregator: str = "lstm", replace: bool = False, **kwargs: Any) -> None:
+        if aggregator not in ("lstm", "pool"):
+            raise ValueError(f"aggregator must be 'lstm' or 'pool', got {aggregator!r}")
+        if replace and aggregator == "pool":
+            raise ValueError("aggregator 'pool' reads all neighbours and draws none: leave out replace")
+        self.replace, self.skips = replace, aggregator == "pool"
         super().__init__(*args, **kwargs)
 
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:
-        """One sample of neighbours for each node."""
+        """One sample of neighbours for each node, or the maximum over all."""
+        if self.skips:
+            return Messages(SAGEConv(in_channels, out_channels, aggr="max", normalize=True, project=True))
         return SampledLSTM(in_channels, out_channels, SAMPLE, self.replace)

@@ -9,6 +9,7 @@ PNA = (
     *("--model.name", "pna", "--model.hidden", "75", "--model.towers", "5", "--model.readout", "sum"),
     *("--optim.weight_decay", "3e-6", "--optim.patience", "5"),
 )
+SAGE = ("--model.name", "sage", "--model.aggregator", "pool", "--model.hidden", "90")
 DEEP_LRP = (
     *("--model.name", "deep-lrp", "--model.hidden", "128", "--model.layers", "10", "--model.depth", "7"),
     *("--optim.batch_size", "64", "--model.readout", "sum", "--run.deterministic", "false"),
@@ -28,8 +29,8 @@ SMALL_NOTE = (
     "times as many."
 )
 BENCHMARK_NOTE = (
-    "GatedGCN, PNA, GIN (100k): the 4 layers and about 100,000 parameters of benchmarking-gnns, whose figures the "
-    "paper quotes; without edge features. Deep-LRP: LRP-7-1, 10 layers of 128."
+    "GraphSAGE, GatedGCN, PNA, GIN (100k): the 4 layers and about 100,000 parameters of benchmarking-gnns, whose "
+    "figures the paper quotes; without edge features. Deep-LRP: LRP-7-1, 10 layers of 128."
 )
 
 IN_TABLE_3 = {
@@ -45,6 +46,7 @@ IN_TABLE_4 = {
     "PG-GNN (single, 100k)": Row(
         ("--model.orderings", "single", "--model.hidden", "39"), None, quick=False, note=SMALL_NOTE
     ),
+    "GraphSAGE": Row(SAGE, "GraphSAGE", config=PROTOCOL, quick=False, note=BENCHMARK_NOTE),
     "GatedGCN": Row((), "GatedGCN", config=PROTOCOL, quick=False, note=BENCHMARK_NOTE),
     "PNA": Row(PNA, "PNA", config=PROTOCOL, quick=False, note=BENCHMARK_NOTE),
     "Deep-LRP": Row(DEEP_LRP, "Deep-LRP", ("ZINC",), PROTOCOL, quick=False, note=BENCHMARK_NOTE),

@@ -1,5 +1,6 @@
 """Tables 5 and 6: the most memory that training takes, each data set and model in a process of its own."""
 
+import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,12 +21,18 @@ from pggnn.train.sweeps.keys import Arguments, RunKey, select_runs
 
 STEPS, SECONDS = 20, 300.0
 """Batches that are trained, or fewer where they take longer than so long: the whole group of COLLAB on a CPU does."""
-MODELS = {"PG-GNN (group)": "PG-GNN", "PG-GNN (single)": "PG-GNN", "GIN": "GIN"}
+PREPARATION = "CIN (pre-processing)"
+"""The row of a process that finds rings, which the others find in the cache, and trains nothing."""
+MODELS = {
+    "PG-GNN (group)": "PG-GNN", "PG-GNN (single)": "PG-GNN", "GIN": "GIN", PREPARATION: "CIN, pre-processing",
+    "CIN": "CIN, training",
+}  # fmt: skip
 """Rows, and the models of the paper that they are compared with."""
+CIN_ON_ZINC = ("--model.name", "cin", "--data.rings", "18", "--model.hidden", "128", "--model.layers", "4")
 NOTE = (
     f"Peak of a process that loads the set, as it was cached, and trains for {STEPS} batches, or for {SECONDS:.0f} s: "
-    "resident memory, libraries included, and what PyTorch has reserved on the GPU, without its context. The paper's "
-    "figures are of the authors' own processes."
+    "resident memory, libraries included, and what PyTorch has reserved on the GPU, without its context. "
+    "Pre-processing is a process that finds the rings instead. The paper's figures are of the authors' own processes."
 )
 
 
@@ -42,7 +49,7 @@ def reproduce_memory(
     kind = {"table5": "ram", "table6": "gpu"}[table]
     if kind == "gpu" and not torch.cuda.is_available():
         raise ValueError("table6 is about memory of a GPU, and PyTorch finds none here; table5 is about RAM")
-    runs = commands()
+    runs = {key: options for key, options in commands().items() if kind == "ram" or key[0] != PREPARATION}
     path, machine = out / f"{table}.json", torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     found = {(cell["model"], cell["data"]): cell for cell in read_json(path, list[dict[str, Any]]) or []}
     for model, data in select_runs(table, runs, only):
@@ -50,7 +57,8 @@ def reproduce_memory(
             continue
         with console.status(f"{model} on {data}"):
             measured = _measured(model, data, runs[model, data])
-        paper = load()[table].get(MODELS[model], {}).get(lookup(data)[0], {}).get("value")
+        published, known = MODELS[model], load()[table]
+        paper = known.get(published, known.get(published.partition(",")[0], {})).get(lookup(data)[0], {}).get("value")
         cell = {"model": model, "data": data, "mib": measured[kind], "paper": paper}
         found[model, data] = cell | {"batches": int(measured["batches"]), "machine": machine}
         said = "" if paper is None else f", the paper's {paper:,}"
@@ -61,12 +69,16 @@ def reproduce_memory(
 
 def commands() -> dict[RunKey, Arguments]:
     """Config and options of each row and column."""
-    return {
+    read = {
         (model, data): (config, *table.rows[model].options)
         for model in MODELS
+        if "CIN" not in model
         for table in (TABLES["table3"], TABLES["table4"])
         for data, config in table.columns.items()
     }
+    cin, columns = TABLES["table3"].rows["CIN"], TABLES["table3"].columns
+    lifted = {data: (columns[data], *cin.options) for data in cin.columns or ()} | {"ZINC": ("zinc", *CIN_ON_ZINC)}
+    return read | {(model, data): options for model in (PREPARATION, "CIN") for data, options in lifted.items()}
 
 
 def _write(table: str, path: Path, cells: list[dict[str, Any]]) -> None:
@@ -83,13 +95,18 @@ def _write(table: str, path: Path, cells: list[dict[str, Any]]) -> None:
 
 
 def _measured(model: str, data: str, options: Arguments) -> dict[str, float]:
+    from pggnn.train.engine.models import lists_for
     from pggnn.train.options import parse
     from pggnn.train.runs.run import load_graphs
 
-    load_graphs(parse(["--config", *options])[0])  # so that there is a cache, and reading the raw file does not count
+    config = parse(["--config", *options])[0]
+    graphs = load_graphs(config)  # so that there is a cache, and reading the raw file does not count
+    task = measure_preparation if model == PREPARATION else measure
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
-            return pool.submit(measure, *options).result()
+            if task is measure:
+                lists_for(config, graphs)
+            return pool.submit(task, *options).result()
         except (ValueError, OSError, RuntimeError) as error:
             raise ValueError(f"{model} on {data}: {error}") from None
 
@@ -122,3 +139,18 @@ def measure(config_name: str, *options: str) -> dict[str, float]:
         with suppress(TimeoutError):
             training.train_epoch(clock)
     return {**peak_memory(), "batches": clock.batches}
+
+
+def measure_preparation(config_name: str, *options: str) -> dict[str, float]:
+    """Finds what a model reads beside the edges, with an empty cache; returns the peaks of this process."""
+    from pggnn.train.engine.memory import peak_memory
+    from pggnn.train.engine.models import lists_for
+    from pggnn.train.options import parse
+    from pggnn.train.runs.run import load_graphs
+
+    config = parse(["--config", config_name, *options])[0]
+    graphs = load_graphs(config)
+    with TemporaryDirectory() as empty:
+        os.environ["PGGNN_CACHE"] = empty
+        lists_for(config, graphs)
+    return {**peak_memory(), "batches": 0}
