@@ -53,7 +53,7 @@ def test_every_neighbour_is_sampled_as_often_as_the_next(example):
 
 
 def test_blocks_with_all_neighbours_give_what_the_whole_graph_gives(example):
-    data = example.planted(300)
+    data = example.planted(400, classes=5)
     largest = int(torch.bincount(data.edge_index[1]).max())
     model = example.Net(5, 8, 5, 2).eval()
     with torch.no_grad():
@@ -96,8 +96,8 @@ def test_a_loop_of_ones_own_learns_to_count(capsys):
 
 def test_links_are_predicted_better_than_by_features(capsys):
     example = load("link_prediction")
-    data = example.planted(300)
-    joined, others = data.edge_index, torch.randint(300, (2, 3000), generator=torch.Generator().manual_seed(0))
+    data = example.planted(400, classes=5)
+    joined, others = data.edge_index, torch.randint(400, (2, 3000), generator=torch.Generator().manual_seed(0))
     alike = (data.x @ data.x.t())[tuple(torch.cat([joined, others], 1))]
     own = example.roc_auc_score(torch.arange(len(alike)) < joined.size(1), alike)
     found = example.run(data, 16, 40)
