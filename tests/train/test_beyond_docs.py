@@ -4,6 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
 import torch
 
 from pggnn.cli import main
@@ -50,6 +51,7 @@ def test_the_picture_shows_what_atom_5_reads():
     assert shown == read
 
 
+@pytest.mark.slow
 def test_the_steps_are_those_of_zinc(data_root):
     ((command, said),) = re.findall(r"```\n\$ pggnn train (.*?)\n(.*?)```", TEXT, re.DOTALL)
     config = parse([*shlex.split(command), "--data.root", str(data_root)])[0]
