@@ -1,6 +1,7 @@
-"""Training steps and the forward rate of the packed operation on a CPU."""
+"""Training steps, answers and the forward rate of the packed operation on a CPU."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -8,22 +9,26 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from torch_geometric.data import Batch, Data
 
 from benchmarks.timing import Figures, in_turns
+from pggnn.baselines import GIN
 from pggnn.data.sets.counting import Counting, erdos_renyi
 from pggnn.groups import group
 from pggnn.nn import PGGNN, PGConv
 from pggnn.plan import Plan
 
 HIDDEN, BATCH = 64, 16
+PYTORCH = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "srn": torch.nn.RNN}
 
 
 def cpu(rounds: int = 8, nodes: int = 1024) -> Figures:
-    """Batch 16, hidden 64, 2-layer LSTM, 4 aggregations, whole group; then one forward pass beside a matrix product."""
-    for case, graphs in (("ER", erdos_renyi(BATCH)), ("regular", [*Counting("regular", seed=0, graphs=BATCH)])):
-        times = training_step(graphs, rounds)
-        yield case, "straightforward, ms", times["straightforward"]
-        yield case, "ours, ms", times["ours"]
-        yield case, "straightforward / ours", times["straightforward"] / times["ours"]
-        yield case, "plan / step", times["plan"] / times["ours"]
+    """Batch 16, hidden 64, 2-layer RNNs, 4 aggregations, whole group; then one forward pass of the LSTM beside a matrix
+    product, and the answer for one small graph beside GIN's."""
+    for name, graphs in (("ER", erdos_renyi(BATCH)), ("regular", [*Counting("regular", seed=0, graphs=BATCH)])):
+        for cell in PYTORCH:
+            case, times = f"{name}, {cell}", training_step(graphs, rounds, cell)
+            yield case, "straightforward, ms", times["straightforward"]
+            yield case, "ours, ms", times["ours"]
+            yield case, "straightforward / ours", times["straightforward"] / times["ours"]
+            yield case, "plan / step", times["plan"] / times["ours"]
     sequences = 8 * nodes
     center = torch.arange(nodes).repeat_interleave(8)
     plan = Plan.build(torch.stack([torch.randint(nodes, center.shape), center]), nodes)
@@ -40,21 +45,37 @@ def cpu(rounds: int = 8, nodes: int = 1024) -> Figures:
     yield case, "forward, GFLOP/s", ours
     yield case, "matrix product of its shape, GFLOP/s", product
     yield case, "forward / matrix product", ours / product
+    yield from answer(10 * rounds)
+
+
+def answer(rounds: int) -> Figures:
+    """The answer for one ER graph of 10 nodes, given its plan, and the features as they are."""
+    graph = erdos_renyi(1)[0]
+    plan = Plan.build(graph.edge_index, graph.num_nodes)
+    networks: dict[str, torch.nn.Module] = {f"PG-GNN, {cell}": PGGNN(10, HIDDEN, 1, cell=cell) for cell in PYTORCH}
+    networks |= {"PG-GNN, linear": PGGNN(10, HIDDEN, 1, cell="linear", rnn_layers=1), "GIN": GIN(10, HIDDEN, 1)}
+    for network in networks.values():
+        network.eval()
+    with torch.inference_mode():
+        times = in_turns({name: partial(network, graph.x, plan) for name, network in networks.items()}, rounds)
+    for name, time in times.items():
+        yield "answer for one graph", f"{name}, ms", time
 
 
 class StraightforwardConv(torch.nn.Module):
-    """What one would write first: a packed ``torch.nn.LSTM`` call for each arrangement, over all nodes that have it."""
+    """What one would write first: a packed call of PyTorch's RNN for each arrangement, over all nodes that have it."""
 
     def __init__(self, conv: PGConv) -> None:
         super().__init__()
-        self.rnn = torch.nn.LSTM(conv.rnn.input_size, conv.out_channels, conv.num_layers)
+        self.rnn = PYTORCH[conv.cell](conv.rnn.input_size, conv.out_channels, conv.num_layers)
         self.rnn.load_state_dict(conv.rnn.state_dict())
 
     def forward(self, x: Tensor, arrangements: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
         out = x.new_zeros(x.size(0), self.rnn.hidden_size)
         for nodes, index, lengths in arrangements:
             packed = pack_padded_sequence(x[index], lengths, enforce_sorted=False)
-            out = out.index_add(0, nodes, self.rnn(packed)[1][0][-1])
+            last = self.rnn(packed)[1]
+            out = out.index_add(0, nodes, (last[0] if isinstance(last, tuple) else last)[-1])
         return out
 
 
@@ -75,10 +96,10 @@ def index_arrangements(edge_index: Tensor, num_nodes: int) -> list[tuple[Tensor,
     return indexed
 
 
-def training_step(graphs: list[Data], rounds: int) -> dict[str, float]:
+def training_step(graphs: list[Data], rounds: int, cell: str = "lstm") -> dict[str, float]:
     """A training step of counting, beside the straightforward implementation with equal weights."""
     batch = Batch.from_data_list(graphs)
-    ours, theirs = (PGGNN(batch.x.size(1), HIDDEN, 1, level="node") for _ in range(2))
+    ours, theirs = (PGGNN(batch.x.size(1), HIDDEN, 1, level="node", cell=cell) for _ in range(2))
     theirs.load_state_dict(ours.state_dict())
     theirs.convs = torch.nn.ModuleList(StraightforwardConv(conv) for conv in ours.convs)  # type: ignore[arg-type]
 

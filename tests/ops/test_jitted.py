@@ -1,4 +1,4 @@
-"""The LSTM that Numba compiles, against the reference, and what it must leave to others."""
+"""The cells that Numba compiles, against the reference, and what they must leave to others."""
 
 import os
 import subprocess
@@ -19,19 +19,19 @@ from pggnn.testing import READINGS, random_graph
 
 pytest.importorskip("numba")
 
-from pggnn.ops.packed import numba_lstm
-from pggnn.ops.packed.jitted import JittedLSTM
+from pggnn.ops.packed import numba_rows
+from pggnn.ops.packed.jitted import JITTED
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(params=["jitted", "jitted, always on all threads", "eager"])
 def way(request, monkeypatch):
-    """Every way in which a float32 LSTM runs on a CPU."""
+    """Every way in which a float32 RNN runs on a CPU."""
     if request.param == "eager":
-        monkeypatch.setattr(packed, "jitted_lstm", lambda: None)
+        monkeypatch.setattr(packed, "jitted", dict)
     elif "threads" in request.param:
-        monkeypatch.setattr(numba_lstm, "FEWEST_CELLS", 0)
+        monkeypatch.setattr(numba_rows, "FEWEST_CELLS", 0)
         threads = torch.get_num_threads()
         torch.set_num_threads(3)
         yield request.param
@@ -42,27 +42,34 @@ def way(request, monkeypatch):
 
 @pytest.mark.parametrize("workspace", [PARALLEL, BLOCKS, SERIAL])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_group(way, layers, workspace):
+@pytest.mark.parametrize("cell", JITTED)
+def test_group(way, cell, layers, workspace):
     degrees = DEGREES if workspace > 0 else (0, 1, 3, 4)
-    assert_matches_reference(Reading(), "lstm", layers, workspace, torch.float, degrees)
+    assert_matches_reference(Reading(), cell, layers, workspace, torch.float, degrees)
 
 
 @pytest.mark.parametrize("reading", READINGS, ids=str)
-def test_readings(way, reading):
-    assert_matches_reference(reading, "lstm", 2, PARALLEL, torch.float, (0, 1, 2, 3, 5))
+@pytest.mark.parametrize("cell", JITTED)
+def test_readings(way, cell, reading):
+    assert_matches_reference(reading, cell, 2, PARALLEL, torch.float, (0, 1, 2, 3, 5))
 
 
 @pytest.mark.parametrize("degrees", [(), (0,), (0, 0, 0), (1,), (2,), (1, 1, 24, 1, 25), tuple(range(0, 41, 8))])
 @pytest.mark.parametrize("workspace", [PARALLEL, 10_000])
-def test_odd_graphs(way, degrees, workspace):
+@pytest.mark.parametrize("cell", JITTED)
+def test_odd_graphs(way, cell, degrees, workspace):
     """Long sequences too, in slabs of steps where the workspace is small."""
-    assert_matches_reference(Reading(limit=6), "lstm", 2, workspace, torch.float, degrees)
+    assert_matches_reference(Reading(limit=6), cell, 2, workspace, torch.float, degrees)
 
 
 @pytest.mark.parametrize("hidden", [1, 16, 33, 128])
-def test_widths(way, hidden):
-    degrees = (0, 1, 3, 8)
-    assert_matches_reference(Reading(limit=4), "lstm", 2, PARALLEL, torch.float, degrees, hidden=hidden)
+@pytest.mark.parametrize("cell", JITTED)
+def test_widths(way, cell, hidden):
+    """An SRN of 128 channels with such weights is chaotic: PyTorch's own operations are as far off."""
+    degrees, tolerance = (0, 1, 3, 8), 1e-3 if (cell, hidden) == ("srn", 128) else 1e-5
+    assert_matches_reference(
+        Reading(limit=4), cell, 2, PARALLEL, torch.float, degrees, hidden=hidden, tolerance=tolerance
+    )
 
 
 @pytest.mark.parametrize("structure", [1, 12])
@@ -71,10 +78,11 @@ def test_structure(way, structure, workspace):
     assert_matches_reference(Reading(frame="closed"), "lstm", 2, workspace, torch.float, structure=structure)
 
 
-def test_the_ways_differ_by_rounding_only(monkeypatch):
-    arguments = (Reading(), "lstm", 2, PARALLEL, torch.float)
+@pytest.mark.parametrize("cell", JITTED)
+def test_the_ways_differ_by_rounding_only(cell, monkeypatch):
+    arguments = (Reading(), cell, 2, PARALLEL, torch.float)
     compiled = outcome("packed", *arguments)
-    monkeypatch.setattr(packed, "jitted_lstm", lambda: None)
+    monkeypatch.setattr(packed, "jitted", dict)
     eager = outcome("packed", *arguments)
     assert any(not torch.equal(a, b) for a, b in zip(compiled, eager, strict=True)), "both ran the same code"
     for a, b in zip(compiled, eager, strict=True):
@@ -82,11 +90,11 @@ def test_the_ways_differ_by_rounding_only(monkeypatch):
 
 
 def test_who_runs_what(monkeypatch):
-    assert packed.fastest("lstm", torch.float, CPU) is JittedLSTM
-    assert packed.fastest("lstm", torch.double, CPU) is UnrolledLSTM
-    assert packed.fastest("lstm", torch.float, torch.device("cuda")) is UnrolledLSTM
-    assert packed.fastest("gru", torch.float, CPU) is UNROLLED["gru"]
-    monkeypatch.setattr(packed, "jitted_lstm", lambda: None)
+    for cell, unrolled in UNROLLED.items():
+        assert packed.fastest(cell, torch.float, CPU) is JITTED.get(cell, unrolled)
+        assert packed.fastest(cell, torch.double, CPU) is unrolled
+        assert packed.fastest(cell, torch.float, torch.device("cuda")) is unrolled
+    monkeypatch.setattr(packed, "jitted", dict)
     assert packed.fastest("lstm", torch.float, CPU) is UnrolledLSTM
 
 
@@ -112,12 +120,12 @@ loaded = "pggnn.ops.numba_threads" in sys.modules
 convs = PGConv(3, 4), PGConv(3, 4, cell="linear")
 sum(conv(torch.ones(2, 3), torch.tensor([[0, 1], [1, 0]])).sum() for conv in convs).backward()
 finite = all(bool(weight.grad.isfinite().all()) for conv in convs for weight in conv.parameters())
-print(loaded, packed.jitted_lstm(), linear.kernels(), finite)
+print(loaded, packed.jitted(), linear.kernels(), finite)
 """
     environment = {**os.environ, **settings}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["False", "None", "None", "True"]
+    assert done.stdout.split() == ["False", "{}", "None", "True"]
 
 
 def test_several_python_threads_at_once(way):
@@ -150,7 +158,7 @@ def test_nan_comes_out_where_it_went_in(way, bad):
 def test_tanh():
     x = torch.cat([torch.linspace(-12, 12, 100_001), torch.logspace(-40, 0, 1001)])
     y = x.clone().numpy()
-    numba_lstm.tanh_(y, numba_lstm.ONE, numba_lstm.ZERO)
+    numba_rows.tanh_(y, numba_rows.ONE, numba_rows.ZERO)
     error = torch.from_numpy(y).double() - x.double().tanh()
     assert error.abs().amax() < 4e-7
     assert (error.abs() <= 4e-7 * x.double().tanh().abs() + 1e-44).all()
@@ -161,7 +169,7 @@ def test_tanh():
 def test_flush(value):
     row = torch.tensor([value, -value] * 9)
     expected = torch.nn.functional.hardshrink(row, 1e-30)
-    numba_lstm.flush_(row.numpy())
+    numba_rows.flush_(row.numpy())
     torch.testing.assert_close(row, expected, rtol=0, atol=0, equal_nan=True)
 
 

@@ -36,19 +36,19 @@ def state_dtype(gates: Tensor, weights: Sequence[Tensor]) -> torch.dtype:
 
 
 @cache
-def jitted_lstm() -> type[Unrolled] | None:
-    """The LSTM as Numba compiles it, where it can, and has somewhere to keep what it compiled."""
+def jitted() -> dict[str, type[Unrolled]]:
+    """The cells that Numba compiles, where it can, and has somewhere to keep what it compiled."""
     try:
-        from pggnn.ops.packed.jitted import JittedLSTM
+        from pggnn.ops.packed.jitted import JITTED
     except (ImportError, RuntimeError):
-        return None
-    return JittedLSTM
+        return {}
+    return JITTED
 
 
 def fastest(cell: str, dtype: torch.dtype, device: torch.device) -> type[Unrolled]:
     """The cell as it runs fastest on such tensors."""
-    jittable = cell == "lstm" and dtype == torch.float and device.type == "cpu"
-    return (jitted_lstm() if jittable else None) or UNROLLED[cell]
+    jittable = dtype == torch.float and device.type == "cpu"
+    return (jitted() if jittable else {}).get(cell, UNROLLED[cell])
 
 
 class Packed:

@@ -126,7 +126,7 @@ class Unrolled(ABC):
         return tensor.split(self.hidden, dim=1)
 
     def project(self, t: int, weights: Prepared, begins: bool) -> None:
-        """The matrix products of step t for an additive cell: input and hidden part together."""
+        """The matrix products of step t; for an additive cell input and hidden part together."""
         gates = self.gate_steps[t]
         if self.index == 0:
             if not begins:
@@ -282,16 +282,21 @@ class UnrolledGRU(Unrolled):
         """Gates r and z together at each step."""
         return self.steps(self.gates[:, : 2 * self.hidden])
 
-    def forward(self, t: int, weights: Prepared, begins: bool) -> None:
-        (r, z, n), h = (gate[t] for gate in self.gate_columns), self.h_steps[t]
-        self.keep_inputs(t)
+    def project(self, t: int, weights: Prepared, begins: bool) -> None:
+        """The matrix products of step t, input and hidden part apart."""
         if self.index > 0:
             below, weight_ih = self.read_steps[t][:, : self.hidden], weights.weight[: self.hidden]
             torch.addmm(weights.bias_ih, below, weight_ih, out=self.gate_steps[t])
         if begins:
             self.hidden_steps[t].copy_(weights.bias_hh)
         else:
-            torch.addmm(weights.bias_hh, h, weights.weight[-self.hidden :], out=self.hidden_steps[t])
+            own = weights.weight[-self.hidden :]
+            torch.addmm(weights.bias_hh, self.h_steps[t], own, out=self.hidden_steps[t])
+
+    def forward(self, t: int, weights: Prepared, begins: bool) -> None:
+        self.project(t, weights, begins)
+        self.keep_inputs(t)
+        (r, z, n), h = (gate[t] for gate in self.gate_columns), self.h_steps[t]
         hidden_r_z, hidden_n = self.hidden_columns
         self.r_z[t].add_(hidden_r_z[t]).sigmoid_()
         n.addcmul_(r, hidden_n[t]).tanh_()
