@@ -70,7 +70,8 @@ def check_edges(edge_index: Tensor, num_nodes: int | tuple[int, int]) -> tuple[T
     if min(sizes) < 0:
         raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
     if edge_index.size(1) > 0:
-        low, high = torch.stack(edge_index.aminmax(dim=1)).tolist()
+        # aminmax(dim=1) starts all threads of a CPU, however few edges there are
+        low, high = torch.stack([edge_index.amin(1), edge_index.amax(1)]).tolist()
         for row in (0, 1):
             if low[row] < 0 or high[row] >= sizes[row]:
                 bad = low[row] if low[row] < 0 else high[row]
