@@ -346,14 +346,19 @@ def _answer(trained: Trained, row: list[float], spread: list[float]) -> dict[str
         known = {"prediction": classes[best]} | {
             f"p({name})": round(p, 6) for name, p in zip(classes, row, strict=True)
         }
-        known |= {"spread": spread[best]} if spread else {}
+        known |= {"spread": _short(spread[best])} if spread else {}
     else:
         names = [f" {name}" for name in trained.schema.targets or range(len(row))] if len(row) > 1 else [""]
-        known = {f"prediction{name}": value for name, value in zip(names, row, strict=True)}
-        known |= {f"spread{name}": value for name, value in zip(names, spread, strict=False)}
+        known = {f"prediction{name}": _short(value) for name, value in zip(names, row, strict=True)}
+        known |= {f"spread{name}": _short(value) for name, value in zip(names, spread, strict=False)}
     if all(map(math.isfinite, row)):
         return known | {"note": None}
     return dict.fromkeys(known) | {"note": NOTE}
+
+
+def _short(value: float) -> float:
+    """The digits that float32 has."""
+    return float(f"{value:.7g}")
 
 
 def _some(labels: tuple[Any, ...]) -> str:
