@@ -49,6 +49,12 @@ def test_from_a_csv_to_a_page_and_answers(folder, capsys):
     assert [row["id"] for row in rows] == ["A-1", "A-2", "A-3"] and [*rows[0]][2:] == ["prediction", "spread", "note"]
     assert -10 < float(rows[0]["prediction"]) < 3 and float(rows[0]["spread"]) > 0 and not rows[0]["note"]
     assert not rows[2]["prediction"] and "Explicit valence" in rows[2]["note"]
+    trained = Trained.load("runs/solubility")
+    assert [row["note"] for row in trained.predict("new.csv", skip_invalid=True)][:2] == [None, None]
+    Path("late.csv").write_text("smiles,solubility\nCCO,not measured\n")  # targets are not looked at
+    assert trained.predict("late.csv")[0]["solubility"] == "not measured"
+    with pytest.raises(ValueError, match="skip_invalid is for a CSV file"):
+        trained.predict([], skip_invalid=True)
     answers = []
     for seed in (0, 1):
         assert main(["predict", f"runs/solubility/seed{seed}", "new.csv", "--skip-invalid", "--out", "one.jsonl"]) == 0
