@@ -53,6 +53,7 @@ def test_edges_are_read_both_ways_as_in_json_lines(tmp_path):
     ({"edge_index": EDGES.T + 1}, "edges[3][0]: expected a node from 0 to 3, found 4"),
     ({"edge_index": EDGES.T.astype(float)}, "edges: expected a node's number, found an array of float64"),
     ({"x": X[:3]}, "y: "),
+    ({"y": np.arange(3)}, "node_y: found 3 entries, but there are 4 nodes"),
     ({"x": X * np.nan}, "x[0][0]: expected a number up to 3.4e38, found nan"),
     ({"x": X[:, 0]}, "x: expected an array of shape [nodes, columns], found [4]"),
     ({"y": np.full(4, np.inf)}, "node_y[0]: expected a number up to 3.4e38, found inf"),

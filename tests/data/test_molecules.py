@@ -152,6 +152,10 @@ def test_a_column_that_is_no_target(write):
         load(write("smiles,y", *rows), target="smiles")
     with pytest.raises(ValueError, match="'y' has 30 different texts"):  # 1,500 may be one and a half, or more
         load(write("smiles,y", *(f'C,"{i},500"' for i in range(30))), target="y")
+    with pytest.raises(ValueError, match="a target is named twice: 'y', 'y'"):
+        load(write("smiles,y", "C,1.5"), target=["y", "y"])
+    with pytest.raises(ValueError, match="has no column 'Y': did you mean 'y'"):
+        load(write("smiles,y", "C,1.5"), target="Y")
     assert len(load(write("smiles,y", *(f"C,{i % 15}a" for i in range(30))), target="y").schema.classes) == 15
 
 
@@ -165,8 +169,10 @@ def test_salts_charges_atoms_and_peptides(write):
 def test_a_given_split(write):
     dataset = load(write("smiles,Split,y", "C,train,1.5", "CC,test,2.5", "CCC,val,0.5"), target="y")
     assert {name: index.tolist() for name, index in dataset.splits.items()} == {"train": [0], "val": [2], "test": [1]}
-    with pytest.raises(InvalidFile, match="line 2, split: expected train, val or test, found 'valid'"):
-        load(write("smiles,split", "C,valid"))
+    for valid in ("Valid", "validation", "VAL"):
+        assert load(write("smiles,split", f"C,{valid}")).splits["val"].tolist() == [0]
+    with pytest.raises(InvalidFile, match="line 2, split: expected train, val or test, found 'fold 1'"):
+        load(write("smiles,split", "C,fold 1"))
 
 
 def test_scaffolds_stay_together(write):
@@ -195,15 +201,15 @@ def test_scaffolds_stay_together(write):
 
 
 def test_check_says_what_a_chemist_looks_out_for(write, capsys):
-    path = write("smiles,y", "CCO,1.5", "OCC,2.5", "[Na+].[Cl-],1.0", "C,1", "C[NH3+],0", "X,1")
-    with pytest.raises(InvalidFile, match="line 7"):
+    path = write("smiles,y", "CCO,1.5", "OCC,2.5", "[Na+].[Cl-],1.0", "C,1", "C[NH3+],0", "C(O)C,1.5", "X,1")
+    with pytest.raises(InvalidFile, match="line 8"):
         check(path)
     found = check(path, target=["y"], skip_invalid=True)
     assert found.topics["molecules"] == (
         "4 different ones, 1 of several parts (salts, mixtures), 1 charged, 1 of a single atom, "
-        "1 that occur more than once, 1 of them with other targets"
+        "1 more than once, 1 of them with other targets"
     )
-    assert any("lines 2 and 3" in hint for hint in found.hints) and len(found.left_out) == 1
+    assert any("lines 2, 3, 7. Networks" in hint for hint in found.hints) and len(found.left_out) == 1
     assert main(["data", "check", str(path), "--target", "y", "--skip-invalid"]) == 0
     said = capsys.readouterr().out
     assert "graph regression" in said and "left out" in said

@@ -141,6 +141,10 @@ def test_errors_in_own_format_name_file_line_and_cause(change, message, tmp_path
 def test_what_is_no_data_set_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"expected one NAME_A.txt \(TU's format\) or NAME.txt \(GIN's\), got no .txt"):
         read_tu(tmp_path)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "SET_A.txt").write_text("1, 2\n")
+    with pytest.raises(ValueError, match=r"has no .txt, but .*inner has: give that folder"):
+        read_tu(tmp_path)
     with pytest.raises(ValueError, match="has no folders in it"):
         TU("../SET", tmp_path)
     with pytest.raises(FileNotFoundError, match=r"SET.zip is not there"):

@@ -1,11 +1,12 @@
 """What pages say of a run, and how curves and differences look."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pggnn.report.charts import DASHES, PALETTE, Series, draw_curves
+from pggnn.report.charts import DASHES, PALETTE, Series, draw_curves, draw_figures
 from pggnn.report.comparison import tone
 from pggnn.report.protocols import describe_protocol
 from pggnn.train.config import Config, DataConfig, ModelConfig, ProtocolConfig
@@ -30,6 +31,12 @@ def test_what_a_training_on_nodes_saw_is_said():
 def test_only_differences_beyond_the_deviation_have_a_colour():
     assert [tone(difference, 0.5, False) for difference in (0.6, 0.5, -0.5, -0.6)] == ["better", "", "", "worse"]
     assert tone(-0.6, 0.5, True) == "better" and tone(5.0, 0, True) == "", "one training has no deviation"
+
+
+def test_what_is_nearly_equal_is_drawn_as_equal():
+    drawn = draw_figures([("mean", 2.06101, None, False), ("mine", 2.06108, None, True)], "RMSE")
+    shown = re.findall(r">\s*(\d\.\d+)\s*<", drawn)
+    assert len(shown) > 1 and max(map(len, shown)) <= 5 and "+2.06" not in drawn, shown
 
 
 def test_eleven_curves_have_eleven_looks():

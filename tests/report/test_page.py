@@ -136,7 +136,7 @@ def test_what_is_missing_is_said(copied, tmp_path):
         file.unlink()
     (folder / "environment.json").unlink()
     page, missing = page_of(tmp_path / "page.html", folder)
-    assert "Answers for the test graphs are missing: there is no trained network in" in page.text
+    assert "Test answers are missing: there is no trained network in" in page.text
     assert "There is no environment.json." in page.text and "not recorded" in page.text
     assert len(missing) == 2
 

@@ -49,6 +49,12 @@ def test_from_a_csv_to_a_page_and_answers(folder, capsys):
     assert [row["id"] for row in rows] == ["A-1", "A-2", "A-3"] and [*rows[0]][2:] == ["prediction", "spread", "note"]
     assert -10 < float(rows[0]["prediction"]) < 3 and float(rows[0]["spread"]) > 0 and not rows[0]["note"]
     assert not rows[2]["prediction"] and "Explicit valence" in rows[2]["note"]
+    trained = Trained.load("runs/solubility")
+    assert [row["note"] for row in trained.predict("new.csv", skip_invalid=True)][:2] == [None, None]
+    Path("late.csv").write_text("smiles,solubility\nCCO,not measured\n")  # targets are not looked at
+    assert trained.predict("late.csv")[0]["solubility"] == "not measured"
+    with pytest.raises(ValueError, match="skip_invalid is for a CSV file"):
+        trained.predict([], skip_invalid=True)
     answers = []
     for seed in (0, 1):
         assert main(["predict", f"runs/solubility/seed{seed}", "new.csv", "--skip-invalid", "--out", "one.jsonl"]) == 0
@@ -56,6 +62,7 @@ def test_from_a_csv_to_a_page_and_answers(folder, capsys):
         assert "spread" not in first
         answers.append(first["prediction"])
     assert float(rows[0]["prediction"]) == pytest.approx(sum(answers) / 2, abs=1e-5)
+    assert len(rows[0]["prediction"]) <= 10, "seven digits"
     assert float(rows[0]["spread"]) == pytest.approx(abs(answers[0] - answers[1]) / 2, abs=1e-5)
     assert main(["predict", "runs/solubility", "new.csv"]) == 2  # without --skip-invalid
     assert "line 4" in capsys.readouterr().err
@@ -157,6 +164,19 @@ def test_a_run_with_standardised_targets_resumes(small, fit, assert_same):
     fit(small("parts", **options, optim_epochs=1))
     fit(parts, "last")
     assert_same(whole.folder / "seed0", parts.folder / "seed0")
+
+
+def test_auroc_of_one_class_is_refused(folder, capsys):
+    """Else it would choose the epoch by a figure that does not exist."""
+    rare = [f"{'C' * (1 + i)},{int(i == 3)}" for i in range(30)]
+    Path("rare.csv").write_text("\n".join(["smiles,toxic", *rare]))
+    given = ["train", "--data.name", "rare.csv", "--data.target", "toxic", "--run.out", "run"]
+    assert main(given) == 2 and not Path("run").exists()
+    said = " ".join(capsys.readouterr().err.split())
+    assert "AUROC is not defined on the test targets of seed0, which are all alike: choose" in said
+    assert "--protocol.metric accuracy or macro F1, or another seed by --protocol.seeds" in said
+    quick = ["--protocol.metric", "accuracy", "--optim.epochs", "1", "--optim.warmup", "0", "--model.hidden", "8"]
+    assert main([*given, *quick]) == 0
 
 
 def test_the_first_metric_that_the_task_has():

@@ -1,15 +1,19 @@
-"""An engineer with a zip from the wild: from an empty folder to a tuned model in Python, with commands of the docs."""
+"""An engineer with a zip from the wild: from an empty folder to a tuned model in Python, with commands of the docs.
+
+The chemist's story is in ``test_molecule_runs.py``, the researcher's in ``test_nodes.py`` and ``data/test_docs.py``.
+"""
 
 import re
+import shlex
 import zipfile
 from pathlib import Path
 
-import pggnn
 from pggnn.cli import main
 from pggnn.train.runs import run
 from pggnn.train.sweeps import tune
 
-DOCS = "".join(path.read_text() for path in (Path(__file__).parents[2] / "docs").glob("*.md"))
+ROOT = Path(__file__).parents[2]
+DOCS = "".join((ROOT / page).read_text() for page in ("README.md", "docs/training.md"))
 
 
 def write_zip(path, graphs=40):
@@ -31,23 +35,29 @@ def write_zip(path, graphs=40):
         file.writestr("WILD/README.txt", "from the wild\n")
 
 
+def shown(start):
+    """The arguments of a command of the docs, with the zip in place of the file."""
+    command = re.search(rf"^pggnn ({start}.*?)(?:\s+#.*)?$", DOCS, re.MULTILINE)[1]
+    return shlex.split(command.replace("mine.jsonl", "WILD.zip"))
+
+
 def test_from_a_zip_to_predictions_in_python(tmp_path, monkeypatch, capsys, trainings_in_this_process):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run, "WorkerPool", trainings_in_this_process)
     write_zip(tmp_path / "WILD.zip")
-    assert main(["data", "check", "WILD.zip"]) == 0
+    assert main(shown("data check mine")) == 0
     assert "graph classification, 2 classes" in capsys.readouterr().out
-    quick = ["--model.layers", "2", "--model.hidden", "8", "--optim.epochs", "15", "--optim.lr", "0.01"]
+    quick = ["--model.hidden", "8", "--optim.epochs", "15", "--optim.lr", "0.01"]
     only = ["--only", tune.GIVEN, "structure", "--jobs", "1"]
-    assert main(["tune", "--data.name", "WILD.zip", *quick, *only]) == 0
-    said = capsys.readouterr().out
-    best = re.search(r"pggnn evaluate (\S+)", said)[1]
-    assert main(["evaluate", best]) == 0 and main(["report", "runs/wild-tune", "--out", "page.html"]) == 0
-    assert main(["predict", best, "WILD.zip", "--out", "new.csv"]) == 0
-    trained = pggnn.load(best)
+    assert main([*shown("tune --data.name mine"), *quick, *only]) == 0
+    *_, evaluate, predict, report = re.findall(r"pggnn (\w+ .+)", capsys.readouterr().out)  # as it says at the end
+    for command in (evaluate, predict.replace("GRAPHS", "WILD.zip"), f"{report} --out page.html"):
+        assert main(shlex.split(command)) == 0, command
+    assert len(Path("predictions.csv").read_text().splitlines()) == 41 and Path("page.html").exists()
+    lines = next(code for code in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL) if "pggnn.load(" in code)
+    names = {"graphs": "WILD.zip"}
+    exec(lines.split("run = pggnn.fit")[0].replace("runs/mine", evaluate.split()[1]), names)
+    trained = names["run"]
     rows = trained.predict("WILD.zip")
     assert {row["prediction"] for row in rows} <= {-1, 1} and len(rows) == 40
     assert trained.score("WILD.zip") > 0.8 and trained.metrics["baseline"] is not None
-    for command in ("data check", "tune", "evaluate", "report", "predict"):
-        assert f"pggnn {command} " in DOCS
-    assert "pggnn.load(" in DOCS

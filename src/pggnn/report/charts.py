@@ -33,6 +33,8 @@ GAP = 0.085
 """Least distance of two labels, as a share of the height."""
 LINE = 11.0
 """The same in points, where labels stand beside points."""
+LEAST = 0.02
+"""Least range of figures, as a share of them: what differs by less is drawn as equal."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,9 @@ def draw_figures(rows: Sequence[tuple[str, float, float | None, bool]], unit: st
         lows, highs = [mean - (std or 0) for _, mean, std, _ in rows], [mean for _, mean, *_ in rows]
         if min(lows) > 0 and max(highs) > 20 * min(highs):
             _make_logarithmic(axes, "x")
+        left, right = axes.get_xlim()
+        if right - left < (least := LEAST * max(map(abs, highs))):
+            axes.set_xlim((left + right - least) / 2, (left + right + least) / 2)
     return chart.svg
 
 
@@ -213,7 +218,8 @@ def _chart(what: str, size: tuple[float, float] = SIZE) -> Iterator[_Chart]:
     from matplotlib.figure import Figure
 
     chart = _Chart()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": what, "font.size": 11}):
+    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": what, "font.size": 11}
+    with rc_context(style | {"axes.formatter.useoffset": False}):
         figure = Figure(figsize=size, layout="constrained")
         chart.axes = figure.subplots()
         chart.axes.spines[["top", "right"]].set_visible(False)

@@ -27,7 +27,7 @@ def draw_learning(run: Run) -> list[tuple[str, str]]:
     series, said = _metric(run, logs)
     chosen = run.figures.epochs if run.figures and run.config.protocol.kind == "folds" else []
     return [
-        (f"Loss on the training graphs.{several}", draw_curves([Series("mean", BLUE, _lines(logs, "loss"))], "loss")),
+        (f"Training loss.{several}", draw_curves([Series("mean", BLUE, _lines(logs, "loss"))], "loss")),
         (f"{metric}: {said}.", draw_curves(series, metric, chosen)),
         ("Learning rate.", draw_curves([Series("", INK, rates, steps=True)], "learning rate")),
     ]

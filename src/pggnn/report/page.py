@@ -69,7 +69,7 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
     kind = answers.kind if answers else guess_kind(run)
     figures, config = run.figures, run.config
     if reason and answers is None:
-        reason = f"Answers for the test graphs are missing: {reason}"
+        reason = f"Test answers are missing: {reason}"
     return {
         "run": run,
         "data": Path(run.data).name,

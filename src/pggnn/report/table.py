@@ -59,7 +59,7 @@ def write_table(folders: Sequence[Path], out: Path, compute: bool = True) -> lis
     without = {reason for answers, reason in found.values() if answers is None}
     missing = [key for key, (answers, _) in found.items() if answers is None]
     if missing:
-        lacks.append(f"Answers for the test graphs are missing for {len(missing)} of {len(found)} runs: {min(without)}")
+        lacks.append(f"Test answers are missing for {len(missing)} of {len(found)} runs: {min(without)}")
     return lacks
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pggnn.console import Incomplete, add_sweep, goes_on, loading, print_table, say, until
-from pggnn.data.loading import is_table
 
 FORMATS, MOST_NAMED = (".csv", ".jsonl"), 20
 TRAIN = "Train a network on a data set of the paper or on your own graphs."
@@ -111,8 +110,7 @@ def predict(args: argparse.Namespace) -> None:
         from pggnn.train.runs.predict import predict as answer
     trained = Trained.load(args.run, args.which)
     options = {"smiles": args.smiles, "skip_invalid": args.skip_invalid}
-    given = {name: value for name, value in options.items() if value}
-    dataset = trained.read(args.graphs, **given | ({"target": None} if is_table(args.graphs) else {}))
+    dataset = trained.read_new(args.graphs, **{name: value for name, value in options.items() if value})
     rows = answer(trained, dataset)
     if args.out is None:
         _, lost = write(rows, sys.stdout, "csv")

@@ -50,7 +50,7 @@ def _with_our_names(given: Arrays) -> Arrays:
         found |= {"edges": edges.T, "directed": True}
     nodes = next((len(found[key]) for key in ("x", "node_labels") if key in found and np.ndim(found[key])), None)
     nodes = found.setdefault("num_nodes", nodes) if nodes is not None else found.get("num_nodes")
-    if "y" in found and np.ndim(found["y"]) and len(found["y"]) == nodes:
+    if "y" in found and np.ndim(found["y"]) and (len(found["y"]) != 1 or nodes == 1):
         found["node_y"] = found.pop("y")
     for name in ("y", "node_y"):
         if name in found and np.ndim(found[name]) == 2 and found[name].shape[1] == 1:

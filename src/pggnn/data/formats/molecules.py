@@ -42,6 +42,8 @@ BOND: Blocks = {
 }
 SPLIT = "split"
 """The column that says which rows train, validate and test."""
+PARTS = {name: name for name in SPLITS} | {"valid": "val", "validation": "val", "training": "train"}
+"""What it may say, in small letters."""
 MOST_LINES = 5
 FIRST = 20
 """Rows that must be SMILES where no column is named so."""
@@ -106,7 +108,7 @@ def read_molecules(
         schema = replace(schema, level=None)  # there is nothing to read; the task is known all the same
     written = table.column(smiles or find_smiles(table))
     given = next((name for name in table.header if name.lower() == SPLIT), None)
-    splits = None if given is None else table.column(given)
+    splits = None if given is None else [PARTS.get(cell.lower(), cell) for cell in table.column(given)]
     wanted = schema.targets if schema.level else ()
     targets = [*zip(*(table.targets(name) for name in wanted), strict=True)] if wanted else [()] * len(table.rows)
     of_atoms, of_bonds = Encoder(ATOM), Encoder(BOND)
@@ -246,13 +248,13 @@ def describe_molecules(
         return ", ".join(said), []
     place = [table.header.index(name) for name in targets]
     unlike = [rows for rows in repeated if len({tuple(table.rows[row][i] for i in place) for row in rows}) > 1]
-    said.append(f"{len(repeated):,} that occur more than once")
+    said.append(f"{len(repeated):,} more than once")
     hints = [
         "A molecule that occurs more than once may train and test: --protocol.kind scaffold keeps its rows together."
     ]
     if unlike:
         said[-1] += f", {len(unlike):,} of them with other targets"
-        lines = [" and ".join(str(table.lines[row]) for row in rows[:2]) for rows in unlike[:MOST_LINES]]
+        lines = [", ".join(str(table.lines[row]) for row in rows[:MOST_LINES]) for rows in unlike[:MOST_LINES]]
         more = f" and {len(unlike) - MOST_LINES:,} more" if len(unlike) > MOST_LINES else ""
         hints.append(f"The same molecule has other targets: lines {'; '.join(lines)}{more}. Networks learn their mean.")
     return ", ".join(said), hints

@@ -42,7 +42,8 @@ class CsvTable:
     def column(self, name: str) -> list[str]:
         """The cells of a column, or an error that names the nearest and lists the columns."""
         if name not in self.header:
-            near = get_close_matches(name, self.header, 1)
+            same = [one for one in self.header if one.lower() == name.lower()]
+            near = same or get_close_matches(name, self.header, 1)
             meant = f"did you mean {near[0]!r}? Its" if near else "its"
             raise ValueError(f"{self.path} has no column {name!r}: {meant} columns are {self.columns}")
         place = self.header.index(name)
@@ -125,6 +126,8 @@ def as_number(cell: str) -> float | None:
 def infer_targets(table: CsvTable, names: Sequence[str]) -> Schema:
     """Task and classes of some columns. Text, or nothing but 0 and 1, are classes; other numbers are regression."""
     columns = [[cell for cell in table.targets(name) if not is_gap(cell)] for name in names]
+    if len(set(names)) < len(names):
+        raise ValueError(f"a target is named twice: {', '.join(map(repr, names))}")
     for name, cells in zip(names, columns, strict=True):
         if not cells:
             raise ValueError(f"{table.path}: the column {name!r} has no value")

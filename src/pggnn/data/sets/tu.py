@@ -71,6 +71,8 @@ def read_tu(path: str | Path, schema: Schema | None = None) -> Graphs:
         members = {PurePosixPath(file): read_file(file) for file in sorted(files)}
     elif path.is_dir():
         files = [*path.glob("*.txt"), *path.glob(f"{INDEX}/*.txt")]
+        if not files and (below := sorted({file.parent for file in path.glob("*/*.txt")})):
+            raise ValueError(f"{path} has no .txt, but {below[0]} has: give that folder")
         members = {PurePosixPath(file): read_file(file) for file in sorted(files)}
     else:
         members = {PurePosixPath(name): text for name, text in read_zip(path, ".txt").items()}

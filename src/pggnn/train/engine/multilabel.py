@@ -27,7 +27,7 @@ class AveragePrecision(OfClasses, MultilabelAveragePrecision):
     """Average precision, over the labels that some graph has."""
 
     def compute(self) -> Tensor:  # type: ignore[override]
-        """The mean, 0 if it is defined for no label; NaN if an answer is NaN."""
+        """The mean; NaN if it is defined for no label, or if an answer is NaN."""
         return _mean(self, binary_average_precision, Tensor.any)
 
 
@@ -35,7 +35,7 @@ class AUROC(OfClasses, MultilabelAUROC):
     """AUROC, over the labels that some graphs have and others do not."""
 
     def compute(self) -> Tensor:  # type: ignore[override]
-        """The mean, 0 if it is defined for no label; NaN if an answer is NaN."""
+        """The mean; NaN if it is defined for no label, or if an answer is NaN."""
         return _mean(self, binary_auroc, lambda truth: truth.any() and not truth.all())
 
 
@@ -68,4 +68,4 @@ def _mean(
         return answers.new_tensor(torch.nan)
     labels = [(answers[of, i], truth[of, i]) for i, of in enumerate(known.unbind(1))]
     each = [score(*label) for label in labels if defined(label[1])]
-    return torch.stack(each).mean() if each else answers.new_zeros(())
+    return torch.stack(each).mean() if each else answers.new_tensor(torch.nan)

@@ -112,13 +112,18 @@ class Trained:
         run = Run.read(self.folder)
         return asdict(run.figures) | {"baseline": run.baseline()} if run.figures else {}
 
-    def predict(self, graphs: GraphSource) -> list[dict[str, Any]]:
+    def predict(self, graphs: GraphSource, **options: Any) -> list[dict[str, Any]]:
         """A row for each graph, or node: ``prediction``, and the probability of each class.
 
         Args:
             graphs: A list of PyG's ``Data``, a data set, or a file as for ``pggnn predict``.
+            options: Of a CSV file: ``smiles="column"``, ``skip_invalid=True``.
         """
-        return list(predict(self, self.take(graphs)))
+        if options and not isinstance(graphs, (str, Path)):
+            raise ValueError(f"{' and '.join(options)} is for a CSV file, got graphs in memory")
+        return list(
+            predict(self, self.read_new(graphs, **options) if isinstance(graphs, (str, Path)) else self.take(graphs))
+        )
 
     def score(self, graphs: GraphSource) -> float:
         """The metric over graphs with targets: accuracy, mean absolute error, or average precision."""
@@ -212,6 +217,10 @@ class Trained:
                 theirs, ours = (_some(value) if isinstance(value, tuple) else value for value in (theirs, ours))
                 raise ValueError(f"{path}: {what} is {theirs}, but the networks were trained with {ours}")
         return dataset
+
+    def read_new(self, path: str | Path, **options: Any) -> GraphDataset:
+        """Graphs to answer for: targets that a CSV file may have are not looked at."""
+        return self.read(path, **({"target": None} if loading.is_table(path) else {}), **options)
 
     def answers(
         self, collater: Collater, index: Tensor | None = None, trials: list[Trial] | None = None, targets: bool = True,
@@ -346,14 +355,19 @@ def _answer(trained: Trained, row: list[float], spread: list[float]) -> dict[str
         known = {"prediction": classes[best]} | {
             f"p({name})": round(p, 6) for name, p in zip(classes, row, strict=True)
         }
-        known |= {"spread": spread[best]} if spread else {}
+        known |= {"spread": _short(spread[best])} if spread else {}
     else:
         names = [f" {name}" for name in trained.schema.targets or range(len(row))] if len(row) > 1 else [""]
-        known = {f"prediction{name}": value for name, value in zip(names, row, strict=True)}
-        known |= {f"spread{name}": value for name, value in zip(names, spread, strict=False)}
+        known = {f"prediction{name}": _short(value) for name, value in zip(names, row, strict=True)}
+        known |= {f"spread{name}": _short(value) for name, value in zip(names, spread, strict=False)}
     if all(map(math.isfinite, row)):
         return known | {"note": None}
     return dict.fromkeys(known) | {"note": NOTE}
+
+
+def _short(value: float) -> float:
+    """The digits that float32 has."""
+    return float(f"{value:.7g}")
 
 
 def _some(labels: tuple[Any, ...]) -> str:

@@ -19,6 +19,7 @@ from pggnn.train import packed
 from pggnn.train.config import Config
 from pggnn.train.engine import log
 from pggnn.train.engine.loop import Split
+from pggnn.train.engine.task import Task
 
 RESULT = "result.json"
 CROSS_VALIDATION = ("folds", "nested")
@@ -156,6 +157,25 @@ def split(config: Config, graphs: Graphs, trial: Trial) -> Split:
             by_node=True,
         )
     return found
+
+
+def check_metric(config: Config, graphs: Graphs) -> None:
+    """Refuses a metric that is not defined on what a trial validates or tests on, such as AUROC where there is one
+    class."""
+    task = Task(graphs.schema, config.optim.loss, tuple(config.protocol.metric))
+    for trial in trials(config):
+        parts = split(config, graphs, trial)
+        for name, index in (("validation", parts.val), ("test", parts.test)):
+            if index is None:
+                continue
+            targets = task.targets(graphs.targets(index, parts.by_node))
+            defined = [key for key, value in task.baseline(task.guess(targets), targets).items() if value == value]
+            if task.metric not in defined:
+                metrics = f"--protocol.metric {' or '.join(defined)}, or " if defined else ""
+                raise ValueError(
+                    f"{task.metric} is not defined on the {name} targets of {trial.name}, which are all alike: choose "
+                    f"{metrics}another seed by --protocol.seeds"
+                )
 
 
 def _fold(config: Config, graphs: Graphs, trial: Trial, every: Tensor) -> Split:

@@ -105,7 +105,7 @@ def check(config: Config, graphs: Graphs) -> None:
     if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
         raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
     log.check_logger(config.run.logger)
-    protocol.split(config, graphs, protocol.trials(config)[0])
+    protocol.check_metric(config, graphs)
     if is_fitted(config):
         check_fitted(config, graphs)
         return
@@ -265,8 +265,8 @@ def train_side_by_side(
             if not running:
                 break
             time.sleep(POLL)
-            at = ", ".join(f"{bar.name} at epoch {bar.done}" for _, bar, *_ in running.values())
-            bars.remind(f"{len(waiting)} trainings are waiting; {at}")
+            at = ", ".join(f"{bar.name} in epoch {bar.done + 1}" for _, bar, *_ in running.values())
+            bars.remind(f"{at}; {len(waiting)} more to train" if waiting else at)
             for folder, (worker, bar, config, trial) in list(running.items()):
                 code = worker.poll()
                 new = log.read(folder)[bar.done :]

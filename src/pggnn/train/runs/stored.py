@@ -192,7 +192,7 @@ class Run:
         guessed, found = self.baseline(), self.figures
         if guessed is None or found is None or (found.mean < guessed if self.lower_is_better else found.mean > guessed):
             return ""
-        return "The network is no better than the same answer for all graphs."
+        return "The network is no better than one answer for all."
 
     @property
     def seconds(self) -> float | None:
