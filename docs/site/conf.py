@@ -1,6 +1,7 @@
 """Sphinx: the Markdown pages of the repository as a site. Its sources begin at the root, so that the links between
 files, which a code host follows too, are those between pages. ``make docs`` builds it."""
 
+import logging
 import os
 import re
 import sys
@@ -25,6 +26,8 @@ os.environ["IPYTHONDIR"] = str(ROOT / "build/ipython")
 STARTUP = ROOT / "build/ipython/profile_default/startup/startup.py"
 STARTUP.parent.mkdir(parents=True, exist_ok=True)
 STARTUP.write_text((HERE / "startup.py").read_text())
+(STARTUP.parents[1] / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 'ERROR'\n")
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # a style of Pygments sets all loggers to INFO
 
 import pggnn  # noqa: E402
 
