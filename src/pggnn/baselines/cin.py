@@ -95,6 +95,7 @@ class CIN(Network):
         >>> import torch
         >>> from torch_geometric.data import Data
         >>> from pggnn import AddRings
+        >>> from pggnn.baselines import CIN
         >>> from pggnn.lists import read_lists
         >>> edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
         >>> square = AddRings(max_size=6)(Data(x=torch.ones(4, 1), edge_index=edges))
@@ -165,6 +166,17 @@ class SIN(CIN):
 
     Args: see :class:`CIN`; the lists are of the kind ``"triangle-cells"``, whose attributes are ``triangle_index`` and
         ``triangle_size``, as :func:`pggnn.search.find_rings` gives those of ``max_size=3``.
+
+    Example:
+        >>> from pggnn.baselines import SIN
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> from pggnn.lists import read_lists
+        >>> from pggnn.search import find_rings
+        >>> _, graph = coloured_pair()
+        >>> graph.triangle_index, graph.triangle_size = find_rings(graph.edge_index, graph.num_nodes, max_size=3)
+        >>> lists = {"triangle-cells": read_lists("triangle-cells", graph)}
+        >>> SIN(2, 8, 1, num_layers=1).eval()(graph.x, graph.edge_index, lists=lists).shape
+        torch.Size([1, 1])
     """
 
     lists = ("triangle-cells",)

@@ -29,6 +29,14 @@ class CLIP(GIN):
         colours: Size of the one-hot colours.
         draws: k, in training as well as in evaluation.
         **kwargs: As in :class:`~pggnn.baselines.GIN`.
+
+    Example:
+        >>> from pggnn.baselines import CLIP
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = CLIP(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: colours tell their nodes apart
+        False
     """
 
     def __init__(

@@ -33,6 +33,14 @@ class LRP(Baseline):
     do rather than normally distributed. Duplicate edges are one neighbour and self-loops none.
 
     Args: see :class:`~pggnn.baselines.baseline.Baseline`.
+
+    Example:
+        >>> from pggnn.baselines import LRP
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = LRP(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: it sees which neighbours are adjacent
+        False
     """
 
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:

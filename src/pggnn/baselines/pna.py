@@ -28,6 +28,14 @@ class PNA(Baseline):
     Args:
         towers: Parts of the channels that have maps of their own; ``hidden_channels`` must be divisible by it.
         **kwargs: As in :class:`~pggnn.baselines.baseline.Baseline`.
+
+    Example:
+        >>> from pggnn.baselines import PNA
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = PNA(2, 16, 1, towers=4).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: no aggregation sees it
+        True
     """
 
     reads_edges, recordable, skips = True, False, True
