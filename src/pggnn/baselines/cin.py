@@ -87,9 +87,10 @@ class CIN(Network):
     sums of those of their nodes, as its authors have it for molecules.
 
     Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, norm, edge_dim, **frame: As in
-            :class:`~pggnn.baselines.baseline.Baseline`, without a choice of ``block``. With ``level="node"`` only nodes
-            are scored.
+        in_channels, hidden_channels, out_channels, num_layers, norm, edge_dim: As in
+            :class:`~pggnn.baselines.baseline.Baseline`.
+        level: With ``"node"`` only nodes are scored.
+        **frame: As there, without a choice of ``block``.
 
     Example:
         >>> import torch
@@ -187,9 +188,9 @@ class CellConv(torch.nn.Module):
 
     .. math::
         \mathbf{h}'_\sigma = \mathbf{W} \left[
-        m_\mathcal{B}\Big(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{B}(\sigma)} \mathbf{h}_\tau\Big) \,\Vert\,
-        m_\uparrow\Big(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{N}_\uparrow(\sigma)} \sum_{\delta \in
-        \mathcal{C}(\sigma, \tau)} \mathrm{ReLU}(\mathbf{V} [\mathbf{h}_\tau \,\Vert\, \mathbf{h}_\delta])\Big)
+        m_\mathcal{B}\left(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{B}(\sigma)} \mathbf{h}_\tau\right) \,\Vert\,
+        m_\uparrow\left(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{N}_\uparrow(\sigma)} \sum_{\delta \in
+        \mathcal{C}(\sigma, \tau)} \mathrm{ReLU}(\mathbf{V} [\mathbf{h}_\tau \,\Vert\, \mathbf{h}_\delta])\right)
         \right] + \mathbf{b}
 
     over the boundary of a cell, and over the cells that share a coface with it. A ring of k edges has k messages, one

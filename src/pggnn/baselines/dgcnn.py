@@ -28,7 +28,7 @@ class DGCNN(Network):
     r"""Graph convolutions, the nodes of a graph in the order of their last channel, and convolutions along that order.
 
     .. math::
-        \mathbf{Z}_{t+1} = \tanh\big(\tilde{\mathbf{D}}^{-1} (\mathbf{A} + \mathbf{I}) \mathbf{Z}_t \mathbf{W}_t\big)
+        \mathbf{Z}_{t+1} = \tanh\left(\tilde{\mathbf{D}}^{-1} (\mathbf{A} + \mathbf{I}) \mathbf{Z}_t \mathbf{W}_t\right)
 
     The last convolution has one channel. Nodes are sorted by it (PyG's ``SortAggregation``), the first ``kept`` stay,
     smaller graphs are filled up with zeros. Their channels of all layers, side by side, go through a convolution of 16

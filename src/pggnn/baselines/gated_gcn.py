@@ -22,9 +22,9 @@ class GatedGCN(Baseline):
 
     .. math::
         \hat{\mathbf{e}}_{uv} = \mathbf{C} \mathbf{e}_{uv} + \mathbf{D} \mathbf{h}_v + \mathbf{E} \mathbf{h}_u, \qquad
-        \mathbf{h}'_v = \mathbf{h}_v + \mathrm{ReLU}\Big(\mathrm{BN}\Big(\mathbf{A} \mathbf{h}_v + \sum_u
+        \mathbf{h}'_v = \mathbf{h}_v + \mathrm{ReLU}\left(\mathrm{BN}\left(\mathbf{A} \mathbf{h}_v + \sum_u
         \frac{\sigma(\hat{\mathbf{e}}_{uv})}{\sum_{u'} \sigma(\hat{\mathbf{e}}_{u'v}) + \varepsilon} \odot
-        \mathbf{B} \mathbf{h}_u\Big)\Big), \qquad
+        \mathbf{B} \mathbf{h}_u\right)\right), \qquad
         \mathbf{e}'_{uv} = \mathbf{e}_{uv} + \mathrm{ReLU}(\mathrm{BN}(\hat{\mathbf{e}}_{uv}))
 
     As in benchmarking-gnns (Dwivedi et al., 2020), whose figures the paper quotes. PyG's ``ResGatedGraphConv`` has the

@@ -52,8 +52,8 @@ class LRPLayer(torch.nn.Module):
     r"""One local relational pooling, over the sequences :math:`s = (v, u_1, u_2, u_3)` of each node.
 
     .. math::
-        \mathbf{h}'_v = \alpha(d_v) \odot \operatorname*{mean}_s \, \mathrm{ReLU}\Big(
-        \sum_i \mathbf{W}_i \mathbf{h}_{s_i} + \sum_{i \ne j} A_{s_i s_j} \mathbf{w}_{ij} + \mathbf{b} \Big)
+        \mathbf{h}'_v = \alpha(d_v) \odot \operatorname*{mean}_s \, \mathrm{ReLU}\left(
+        \sum_i \mathbf{W}_i \mathbf{h}_{s_i} + \sum_{i \ne j} A_{s_i s_j} \mathbf{w}_{ij} + \mathbf{b} \right)
 
     Args:
         in_channels, out_channels: Size of each node's features before and after.
