@@ -19,7 +19,8 @@ class PNA(Baseline):
 
     .. math::
         \mathbf{h}'_v = U\left(\mathbf{h}_v,
-        \left[1, \tfrac{\log(d_v + 1)}{\delta}, \tfrac{\delta}{\log(d_v + 1)}\right] \otimes [\mu, \max, \min, \sigma]_{u} \, M(\mathbf{h}_v, \mathbf{h}_u, \mathbf{e}_{uv})\right)
+        \left[1, \tfrac{\log(d_v + 1)}{\delta}, \tfrac{\delta}{\log(d_v + 1)}\right]
+        \otimes [\mu, \max, \min, \sigma]_{u} \, M(\mathbf{h}_v, \mathbf{h}_u, \mathbf{e}_{uv})\right)
 
     :math:`\delta` is the mean of :math:`\log(d + 1)` over nodes. Its paper takes all training graphs; here it is
     measured on the first training batch, stays as it is, and is kept in the checkpoint with the weights. A layer's
