@@ -66,9 +66,7 @@ html_theme = "furo"
 html_title = "pggnn"
 html_static_path = [str(HERE / "static")]
 html_css_files = ["style.css"]
-html_js_files: list[Any] = [
-    (None, {"body": "if (location.protocol === 'file:') DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;"})
-]  # a page from a folder may not read others: the search then lists titles, without the text around what it found
+html_js_files: list[Any] = ["page.js"]
 html_copy_source = html_show_sourcelink = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
@@ -127,13 +125,20 @@ def plain_bars(app: Sphinx, what: str, name: str, found: Any, options: Any, line
 CONTENTS = {
     root_doc: (HERE / "contents.md").read_text(),
     "results/README": "\n```{toctree}\n:glob:\n:hidden:\n\ntable*\nablation\ngcn\ngraphsage\nrp\nsearch\n```\n",
-    "docs/explore": '\n```{raw} html\n<p><a href="../explore.html"><strong>Open the page</strong></a></p>\n```\n',
 }
 """The tree of pages, which a code host does not need: added to these pages when they are read."""
+OPEN = '```{raw} html\n<p><a href="../explore.html"><strong>Open the page</strong></a></p>\n```'
 
 
 def with_contents(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Adds what a page has on the site alone, and keeps figures and their deviations on one line."""
     source[0] += CONTENTS.get(docname, "")
+    source[0] = re.sub(
+        r"^\|.* ± .*$", lambda row: row[0].replace(" ± ", "\u00a0±\u00a0"), source[0], flags=re.MULTILINE
+    )
+    if docname == "docs/explore":
+        title, rest = source[0].split("\n", 1)
+        source[0] = f"{title}\n\n{OPEN}\n{rest}"
 
 
 def add_files(app: Sphinx, error: Exception | None) -> None:
