@@ -53,7 +53,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
-napoleon_custom_sections = [("Shapes", "params_style")]
+napoleon_custom_sections = ["Shapes"]
 
 HOMES = {
     "python": "https://docs.python.org/3/",
@@ -76,7 +76,8 @@ pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-con
 def mathml(visitor: Any, node: nodes.Element) -> None:
     """Formulas as MathML, which browsers show without a script or a server."""
     block = isinstance(node, nodes.math_block)
-    visitor.body.append(str(latex2mathml.tex2mathml(node.astext(), as_block=block)))
+    formula = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    visitor.body.append(f'<div class="formula">{formula}</div>' if block else str(formula))
     raise nodes.SkipNode
 
 
