@@ -1,5 +1,6 @@
-"""The check of the documentation's links. ``make docs`` runs it on the whole site."""
+"""The check of the documentation's links, which ``make docs`` runs on the whole site, and its pictures."""
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -56,3 +57,13 @@ def test_lists_of_other_sites_have_a_page_for_each_name():
     for path in (SITE / "inventories").glob("*.txt"):
         lines = [line.split() for line in path.read_text().splitlines() if not line.startswith("#")]
         assert lines and all(len(line) == 3 and line[2].endswith(".html") for line in lines), path
+
+
+@pytest.mark.parametrize(("name", "draw"), [("arcs", "draw_arcs"), ("beyond", "draw_lists")])
+def test_pictures_are_what_the_code_draws(tmp_path, name, draw):
+    runpy.run_path(str(SITE / "pictures.py"))[draw](tmp_path / f"{name}.svg")
+    kept, drawn = (
+        [text.strip() for text in re.findall(r">([^<>]+)</(?:text|tspan)>", (folder / f"{name}.svg").read_text())]
+        for folder in (SITE.parent, tmp_path)
+    )
+    assert drawn == kept and len(kept) > 20

@@ -47,7 +47,7 @@
   if (document.documentElement.scrollWidth > innerWidth) problems.push(`as wide as ${document.documentElement.scrollWidth}`);
   for (const element of document.querySelectorAll("article *")) {
     const box = element.getBoundingClientRect();
-    if (box.width && box.right > innerWidth + 1 && !element.closest(".table-wrapper, pre, svg, math, .sig"))
+    if (box.width && box.right > innerWidth + 1 && !element.closest(".table-wrapper, pre, svg, .formula"))
       problems.push(`cut off: ${short(element)}`);
   }
   return problems;

@@ -1,6 +1,7 @@
 """Sphinx: the Markdown pages of the repository as a site. Its sources begin at the root, so that the links between
 files, which a code host follows too, are those between pages. ``make docs`` builds it."""
 
+import logging
 import os
 import re
 import sys
@@ -25,6 +26,8 @@ os.environ["IPYTHONDIR"] = str(ROOT / "build/ipython")
 STARTUP = ROOT / "build/ipython/profile_default/startup/startup.py"
 STARTUP.parent.mkdir(parents=True, exist_ok=True)
 STARTUP.write_text((HERE / "startup.py").read_text())
+(STARTUP.parents[1] / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 'ERROR'\n")
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # a style of Pygments sets all loggers to INFO
 
 import pggnn  # noqa: E402
 
@@ -50,7 +53,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
-napoleon_custom_sections = [("Shapes", "params_style")]
+napoleon_custom_sections = ["Shapes"]
 
 HOMES = {
     "python": "https://docs.python.org/3/",
@@ -63,9 +66,7 @@ html_theme = "furo"
 html_title = "pggnn"
 html_static_path = [str(HERE / "static")]
 html_css_files = ["style.css"]
-html_js_files: list[Any] = [
-    (None, {"body": "if (location.protocol === 'file:') DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;"})
-]  # a page from a folder may not read others: the search then lists titles, without the text around what it found
+html_js_files: list[Any] = ["page.js"]
 html_copy_source = html_show_sourcelink = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
@@ -75,7 +76,8 @@ pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-con
 def mathml(visitor: Any, node: nodes.Element) -> None:
     """Formulas as MathML, which browsers show without a script or a server."""
     block = isinstance(node, nodes.math_block)
-    visitor.body.append(str(latex2mathml.tex2mathml(node.astext(), as_block=block)))
+    formula = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    visitor.body.append(f'<div class="formula">{formula}</div>' if block else str(formula))
     raise nodes.SkipNode
 
 
@@ -124,13 +126,20 @@ def plain_bars(app: Sphinx, what: str, name: str, found: Any, options: Any, line
 CONTENTS = {
     root_doc: (HERE / "contents.md").read_text(),
     "results/README": "\n```{toctree}\n:glob:\n:hidden:\n\ntable*\nablation\ngcn\ngraphsage\nrp\nsearch\n```\n",
-    "docs/explore": '\n```{raw} html\n<p><a href="../explore.html"><strong>Open the page</strong></a></p>\n```\n',
 }
 """The tree of pages, which a code host does not need: added to these pages when they are read."""
+OPEN = '```{raw} html\n<p><a href="../explore.html"><strong>Open the page</strong></a></p>\n```'
 
 
 def with_contents(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Adds what a page has on the site alone, and keeps figures and their deviations on one line."""
     source[0] += CONTENTS.get(docname, "")
+    source[0] = re.sub(
+        r"^\|.* ± .*$", lambda row: row[0].replace(" ± ", "\u00a0±\u00a0"), source[0], flags=re.MULTILINE
+    )
+    if docname == "docs/explore":
+        title, rest = source[0].split("\n", 1)
+        source[0] = f"{title}\n\n{OPEN}\n{rest}"
 
 
 def add_files(app: Sphinx, error: Exception | None) -> None:

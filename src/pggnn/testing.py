@@ -49,7 +49,15 @@ def random_graph(degrees: Sequence[int] = DEGREES, seed: int = 0) -> Tensor:
 
 
 def interleaved(edge_index: Tensor, seed: int = 0) -> Tensor:
-    """The columns of ``edge_index`` in another order that keeps each target's own edges in theirs."""
+    """The columns of ``edge_index`` in another order that keeps each target's own edges in theirs.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.testing import interleaved
+        >>> mixed = interleaved(torch.tensor([[0, 1, 2, 3], [4, 5, 4, 5]]))
+        >>> mixed[0, mixed[1] == 4], mixed[0, mixed[1] == 5]
+        (tensor([0, 2]), tensor([1, 3]))
+    """
     generator = torch.Generator().manual_seed(seed)
     mixed = edge_index[:, torch.randperm(edge_index.size(1), generator=generator)]
     places, edges = (torch.sort(edges[1], stable=True).indices for edges in (mixed, edge_index))
@@ -59,7 +67,14 @@ def interleaved(edge_index: Tensor, seed: int = 0) -> Tensor:
 
 
 def renumbered(edge_index: Tensor, seed: int = 0) -> Tensor:
-    """The same edges with each target's own ones in a random order."""
+    """The same edges with each target's own ones in a random order.
+
+    Example:
+        >>> import torch
+        >>> from pggnn.testing import renumbered
+        >>> sorted(renumbered(torch.tensor([[3, 1, 2], [0, 0, 0]]))[0].tolist())
+        [1, 2, 3]
+    """
     generator = torch.Generator().manual_seed(seed)
     return edge_index[:, torch.randperm(edge_index.size(1), generator=generator)]
 

@@ -38,6 +38,18 @@ class Baseline(Network):
         **frame: ``level``, ``readout``, ``dropout``, ``flow``, ``scores``, ``norm``, ``numbering`` and ``numberings``
             as in :class:`~pggnn.PGGNN`. The order of neighbours does not matter here: numbering ``"random"`` is the
             same as ``"given"``, and ``"both"`` as ``"labels"``.
+
+    Example:
+        >>> from torch_geometric.nn import SAGEConv
+        >>> from pggnn.baselines.baseline import Baseline
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> from pggnn.nn.messages import Messages
+        >>> class Maximum(Baseline):
+        ...     def layer(self, in_channels, out_channels, edge_dim):
+        ...         return Messages(SAGEConv(in_channels, out_channels, aggr="max"))
+        >>> squares, _ = coloured_pair()
+        >>> Maximum(2, 16, 3)(squares.x, squares.edge_index).shape
+        torch.Size([1, 3])
     """
 
     reads_edges = False

@@ -18,6 +18,14 @@ class BothEnds(Baseline):
     triangles at the edge, and it takes no arrangement of neighbours to see them.
 
     Args: see :class:`~pggnn.baselines.baseline.Baseline`.
+
+    Example:
+        >>> from pggnn.baselines import BothEnds
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = BothEnds(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: it takes rows of the adjacency matrix to see it
+        True
     """
 
     reads_edges = True

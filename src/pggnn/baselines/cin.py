@@ -87,14 +87,16 @@ class CIN(Network):
     sums of those of their nodes, as its authors have it for molecules.
 
     Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, norm, edge_dim, **frame: As in
-            :class:`~pggnn.baselines.baseline.Baseline`, without a choice of ``block``. With ``level="node"`` only nodes
-            are scored.
+        in_channels, hidden_channels, out_channels, num_layers, norm, edge_dim: As in
+            :class:`~pggnn.baselines.baseline.Baseline`.
+        level: With ``"node"`` only nodes are scored.
+        **frame: As there, without a choice of ``block``.
 
     Example:
         >>> import torch
         >>> from torch_geometric.data import Data
         >>> from pggnn import AddRings
+        >>> from pggnn.baselines import CIN
         >>> from pggnn.lists import read_lists
         >>> edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
         >>> square = AddRings(max_size=6)(Data(x=torch.ones(4, 1), edge_index=edges))
@@ -165,6 +167,17 @@ class SIN(CIN):
 
     Args: see :class:`CIN`; the lists are of the kind ``"triangle-cells"``, whose attributes are ``triangle_index`` and
         ``triangle_size``, as :func:`pggnn.search.find_rings` gives those of ``max_size=3``.
+
+    Example:
+        >>> from pggnn.baselines import SIN
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> from pggnn.lists import read_lists
+        >>> from pggnn.search import find_rings
+        >>> _, graph = coloured_pair()
+        >>> graph.triangle_index, graph.triangle_size = find_rings(graph.edge_index, graph.num_nodes, max_size=3)
+        >>> lists = {"triangle-cells": read_lists("triangle-cells", graph)}
+        >>> SIN(2, 8, 1, num_layers=1).eval()(graph.x, graph.edge_index, lists=lists).shape
+        torch.Size([1, 1])
     """
 
     lists = ("triangle-cells",)
@@ -175,9 +188,9 @@ class CellConv(torch.nn.Module):
 
     .. math::
         \mathbf{h}'_\sigma = \mathbf{W} \left[
-        m_\mathcal{B}\Big(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{B}(\sigma)} \mathbf{h}_\tau\Big) \,\Vert\,
-        m_\uparrow\Big(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{N}_\uparrow(\sigma)} \sum_{\delta \in
-        \mathcal{C}(\sigma, \tau)} \mathrm{ReLU}(\mathbf{V} [\mathbf{h}_\tau \,\Vert\, \mathbf{h}_\delta])\Big)
+        m_\mathcal{B}\left(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{B}(\sigma)} \mathbf{h}_\tau\right) \,\Vert\,
+        m_\uparrow\left(\mathbf{h}_\sigma + \sum_{\tau \in \mathcal{N}_\uparrow(\sigma)} \sum_{\delta \in
+        \mathcal{C}(\sigma, \tau)} \mathrm{ReLU}(\mathbf{V} [\mathbf{h}_\tau \,\Vert\, \mathbf{h}_\delta])\right)
         \right] + \mathbf{b}
 
     over the boundary of a cell, and over the cells that share a coface with it. A ring of k edges has k messages, one

@@ -15,7 +15,7 @@ class CLIP(GIN):
     r"""GIN whose nodes read colours that tell those apart that look alike, and the maximum over draws of them.
 
     .. math::
-        \mathbf{x}_G = \max_{c \in \{c_1, \ldots, c_k\}} \psi\Big(\sum_v \mathbf{h}_v([\mathbf{x}, c])\Big)
+        \mathbf{x}_G = \max_{c \in \{c_1, \ldots, c_k\}} \psi\left(\sum_v \mathbf{h}_v([\mathbf{x}, c])\right)
 
     Nodes of a graph with the same features form a group. A draw numbers the nodes of each group from 0 in random order;
     the number is one-hot in ``colours`` places, and numbers that are larger start again. With as many places as the
@@ -29,6 +29,14 @@ class CLIP(GIN):
         colours: Size of the one-hot colours.
         draws: k, in training as well as in evaluation.
         **kwargs: As in :class:`~pggnn.baselines.GIN`.
+
+    Example:
+        >>> from pggnn.baselines import CLIP
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = CLIP(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: colours tell their nodes apart
+        False
     """
 
     def __init__(

@@ -20,6 +20,14 @@ class DeepLRP(Baseline):
     Args:
         depth: l, the edges of a path.
         **kwargs: As in :class:`~pggnn.baselines.baseline.Baseline`.
+
+    Example:
+        >>> from pggnn.baselines import DeepLRP
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = DeepLRP(2, 16, 1, depth=3).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: it sees the edges among nodes of a path
+        False
     """
 
     recordable, skips = False, True

@@ -22,6 +22,14 @@ class GCN(Baseline):
     Args:
         weighting: ``"symmetric"`` as in its paper, or ``"mean"``.
         **kwargs: As in :class:`~pggnn.baselines.baseline.Baseline`.
+
+    Example:
+        >>> from pggnn.baselines import GCN
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = GCN(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: a sum of neighbours does not see it
+        True
     """
 
     def __init__(self, *args: Any, weighting: str = "symmetric", **kwargs: Any) -> None:

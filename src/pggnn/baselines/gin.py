@@ -13,6 +13,14 @@ class GIN(Baseline):
     (Hu et al., 2020), which the paper does not run.
 
     Args: see :class:`~pggnn.baselines.baseline.Baseline`.
+
+    Example:
+        >>> from pggnn.baselines import GIN
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = GIN(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: a sum of neighbours does not see it
+        True
     """
 
     reads_edges = True

@@ -33,6 +33,14 @@ class LRP(Baseline):
     do rather than normally distributed. Duplicate edges are one neighbour and self-loops none.
 
     Args: see :class:`~pggnn.baselines.baseline.Baseline`.
+
+    Example:
+        >>> from pggnn.baselines import LRP
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = LRP(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: it sees which neighbours are adjacent
+        False
     """
 
     def layer(self, in_channels: int, out_channels: int, edge_dim: int | None) -> torch.nn.Module:
@@ -44,8 +52,8 @@ class LRPLayer(torch.nn.Module):
     r"""One local relational pooling, over the sequences :math:`s = (v, u_1, u_2, u_3)` of each node.
 
     .. math::
-        \mathbf{h}'_v = \alpha(d_v) \odot \operatorname*{mean}_s \, \mathrm{ReLU}\Big(
-        \sum_i \mathbf{W}_i \mathbf{h}_{s_i} + \sum_{i \ne j} A_{s_i s_j} \mathbf{w}_{ij} + \mathbf{b} \Big)
+        \mathbf{h}'_v = \alpha(d_v) \odot \operatorname*{mean}_s \, \mathrm{ReLU}\left(
+        \sum_i \mathbf{W}_i \mathbf{h}_{s_i} + \sum_{i \ne j} A_{s_i s_j} \mathbf{w}_{ij} + \mathbf{b} \right)
 
     Args:
         in_channels, out_channels: Size of each node's features before and after.

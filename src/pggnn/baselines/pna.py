@@ -18,8 +18,9 @@ class PNA(Baseline):
     r"""PyG's ``PNAConv``: four aggregations of the messages, each as it is, and scaled up and down with the degree.
 
     .. math::
-        \mathbf{h}'_v = U\Big(\mathbf{h}_v, \Big[1, \tfrac{\log(d_v + 1)}{\delta}, \tfrac{\delta}{\log(d_v + 1)}\Big]
-        \otimes [\mu, \max, \min, \sigma]_{u} \, M(\mathbf{h}_v, \mathbf{h}_u, \mathbf{e}_{uv})\Big)
+        \mathbf{h}'_v = U\left(\mathbf{h}_v,
+        \left[1, \tfrac{\log(d_v + 1)}{\delta}, \tfrac{\delta}{\log(d_v + 1)}\right]
+        \otimes [\mu, \max, \min, \sigma]_{u} \, M(\mathbf{h}_v, \mathbf{h}_u, \mathbf{e}_{uv})\right)
 
     :math:`\delta` is the mean of :math:`\log(d + 1)` over nodes. Its paper takes all training graphs; here it is
     measured on the first training batch, stays as it is, and is kept in the checkpoint with the weights. A layer's
@@ -28,6 +29,14 @@ class PNA(Baseline):
     Args:
         towers: Parts of the channels that have maps of their own; ``hidden_channels`` must be divisible by it.
         **kwargs: As in :class:`~pggnn.baselines.baseline.Baseline`.
+
+    Example:
+        >>> from pggnn.baselines import PNA
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = PNA(2, 16, 1, towers=4).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: no aggregation sees it
+        True
     """
 
     reads_edges, recordable, skips = True, False, True

@@ -21,6 +21,15 @@ class RGIN(GIN):
     Args:
         in_channels: Size of each node's own features.
         **kwargs: As in :class:`~pggnn.baselines.GIN`.
+
+    Example:
+        >>> from pggnn.baselines import RGIN
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = RGIN(2, 16, 1).eval()
+        >>> squares, _ = coloured_pair()
+        >>> one, again = (network(squares.x, squares.edge_index) for _ in range(2))
+        >>> one.equal(again)  # numbers are drawn in every call
+        False
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, *args: Any, **kwargs: Any) -> None:

@@ -36,6 +36,15 @@ class RP(GIN):
         ids: Size of the one-hot numbers.
         samples: Permutations in evaluation.
         **kwargs: As in :class:`~pggnn.baselines.GIN`.
+
+    Example:
+        >>> from pggnn.baselines import RP
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = RP(2, 16, 1).eval()
+        >>> squares, _ = coloured_pair()
+        >>> one, again = (network(squares.x, squares.edge_index) for _ in range(2))
+        >>> one.equal(again)  # permutations are drawn in every call
+        False
     """
 
     def __init__(

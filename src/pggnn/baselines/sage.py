@@ -66,6 +66,15 @@ class SAGE(Baseline):
         replace: Whether neighbours are drawn with replacement, as by its authors: always five, so that a node does not
             see how many it has, and may miss some even if it has fewer.
         **kwargs: As in :class:`~pggnn.baselines.baseline.Baseline`.
+
+    Example:
+        >>> from pggnn.baselines import SAGE
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = SAGE(2, 16, 1).eval()
+        >>> squares, _ = coloured_pair()
+        >>> one, again = (network(squares.x, squares.edge_index) for _ in range(2))
+        >>> one.equal(again)  # neighbours are drawn in every call
+        False
     """
 
     def __init__(self, *args: Any, aggregator: str = "lstm", replace: bool = False, **kwargs: Any) -> None:

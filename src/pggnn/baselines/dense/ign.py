@@ -18,6 +18,14 @@ class IGN(PairNetwork):
     the same width, and normalisation and scores are those of this comparison.
 
     Args: see :class:`~pggnn.baselines.dense.network.PairNetwork`.
+
+    Example:
+        >>> from pggnn.baselines import IGN
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = IGN(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: linear maps do not see it
+        True
     """
 
     def layer(self, in_channels: int, out_channels: int) -> torch.nn.Module:

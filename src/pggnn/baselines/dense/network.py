@@ -26,9 +26,17 @@ class PairNetwork(Network):
     n², and time with n³ where matrices are multiplied.
 
     Args:
-        in_channels, hidden_channels, out_channels, num_layers, level, readout, edge_dim, **frame: As in
-            :class:`~pggnn.baselines.baseline.Baseline`, without a choice of ``block``.
+        in_channels, hidden_channels, out_channels, num_layers, level, readout, edge_dim: As in
+            :class:`~pggnn.baselines.baseline.Baseline`.
         pool: What a graph's score is made of: ``"readout"`` of the diagonal and of the rest, or ``"max"`` of each.
+        **frame: As there, without a choice of ``block``.
+
+    Example:
+        >>> from pggnn.baselines import PPGN
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> squares, _ = coloured_pair()
+        >>> PPGN(2, 8, 3, num_layers=1, pool="max")(squares.x, squares.edge_index).shape
+        torch.Size([1, 3])
     """
 
     recordable = False

@@ -17,6 +17,14 @@ class PPGN(PairNetwork):
     Otherwise than there each block is normalised, and the input has scores too, as all of this comparison.
 
     Args: see :class:`~pggnn.baselines.dense.network.PairNetwork`.
+
+    Example:
+        >>> from pggnn.baselines import PPGN
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = PPGN(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: products count them
+        False
     """
 
     def layer(self, in_channels: int, out_channels: int) -> torch.nn.Module:

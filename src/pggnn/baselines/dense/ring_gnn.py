@@ -17,6 +17,14 @@ class RingGNN(PairNetwork):
     one product in a layer, whose weight begins at 0.1. Normalisation and scores are those of this comparison.
 
     Args: see :class:`~pggnn.baselines.dense.network.PairNetwork`.
+
+    Example:
+        >>> from pggnn.baselines import RingGNN
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> network = RingGNN(2, 16, 1).eval()
+        >>> one, other = (network(graph.x, graph.edge_index) for graph in coloured_pair())
+        >>> one.allclose(other, atol=1e-4)  # squares or triangles: products count them
+        False
     """
 
     def layer(self, in_channels: int, out_channels: int) -> torch.nn.Module:

@@ -163,6 +163,11 @@ def coloured_pair() -> tuple[Data, Data]:
     """The example of the paper's Appendix D: two squares that share an edge, and two triangles that an edge joins.
 
     Nodes 2 and 3 are green, ``x`` = (0, 1), the others blue, (1, 0). Sums over neighbours cannot tell them apart.
+
+    Example:
+        >>> from pggnn.data.sets.classic import coloured_pair
+        >>> [graph.num_edges // 2 for graph in coloured_pair()]
+        [7, 7]
     """
     squares = _from_networkx(nx.Graph([(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (3, 5), (4, 5)]))
     triangles = _from_networkx(nx.Graph([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)]))

@@ -64,7 +64,7 @@ function drawRace(ours, races, total) {
   const low = bands.map((band, step) => at(step, band.least));
   const full = ours.indexOf(total) + 1;
   draw(
-    byId("race"), [-42, -14, width + 56, height + 56],
+    byId("race"), [-42, -20, width + 56, height + 62],
     `Pairs that have met after each arrangement: the group has all after ${full}, random orders after ${lengths.least} to ${lengths.most}`,
     s("path", { class: "grid", d: path([at(0, total), at(last, total)]) + path([at(0, 0), at(last, 0)]) }),
     s("path", { class: "band", d: path([...high, ...low.reverse()], true) }),
@@ -75,12 +75,12 @@ function drawRace(ours, races, total) {
     [...new Set([full, lengths.middle, last])].filter((step, i, all) => i === 0 || (width * (step - all[i - 1])) / last > 22)
       .map((step) => s("text", { class: "tick", x: at(step, 0)[0], y: height + 14 }, step)),
     s("text", { class: "tick", x: width / 2, y: height + 34 }, "arrangements read"),
-    s("text", { class: "tick start", x: 0, y: -6 }, "pairs met"),
+    s("text", { class: "tick start", x: 0, y: -11 }, "pairs met"),
   );
   byId("race-said").textContent =
     `The group needs ${count(full, "arrangement")} until ${total === 1 ? "the one pair has" : `all ${total} pairs have`} met; ` +
     `no orders do it in fewer than ${Math.ceil(total / (state.form === "ring" && state.n > 2 ? state.n : state.n - 1))}. ` +
-    `Random orders needed ${lengths.least} to ${lengths.most}, and ${lengths.middle} in the middle of ${DRAWS} draws.`;
+    `Random orders needed ${lengths.least === lengths.most ? lengths.least : `${lengths.least} to ${lengths.most}, with a median of ${lengths.middle},`} in ${DRAWS} draws.`;
 }
 
 // What is special about odd and even n, from the counts themselves.
@@ -115,7 +115,7 @@ function show() {
   const shown = form === "merged" ? ["v", ...sequence.map((i) => i + 1), "v"] : sequence.map((i) => i + 1);
   byId("arrangement-said").textContent =
     `Arrangement ${k + 1} of ${order(n)} reads ${shown.join(" ")}. ${count(fresh, "pair")} ${fresh === 1 ? "meets" : "meet"} for the first time; ` +
-    `${known.ours[k]} of ${count(total, "pair")} have met.`;
+    `${known.ours[k]} of ${count(total, "pair")} ${total === 1 ? "has" : "have"} met.`;
   byId("remark").textContent = remark(n, form);
   byId("k").value = byId("k-slider").value = k + 1;
   byId("k").max = byId("k-slider").max = order(n);

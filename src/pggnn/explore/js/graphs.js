@@ -89,9 +89,10 @@ function showReadings() {
     : `Node ${node + 1} has no neighbours: it reads itself alone.`;
   byId("rings").replaceChildren(...rings.slice(0, MOST_SHOWN).flatMap(({ there, back }) => [reading(join(there), there), reading(join(back), back)]));
   const more = rings.length > MOST_SHOWN ? ` The first ${MOST_SHOWN} are listed.` : "";
-  byId("rings-said").textContent = known
-    ? `It lies on ${count(rings.length, "ring")} of up to ${MOST_RING} nodes without a chord, of ${known.length.toLocaleString("en")} in the graph, and reads each in both directions.${more}`
-    : "The graph has too many rings to be searched here.";
+  const all = known && `${count(known.length, "ring")} of up to ${MOST_RING} nodes without a chord`;
+  byId("rings-said").textContent = !known ? "The graph has too many rings to be searched here."
+    : rings.length ? `The graph has ${all}. Node ${node + 1} lies on ${rings.length.toLocaleString("en")} and reads each in both directions.${more}`
+      : `The graph has ${all}. Node ${node + 1} lies on none.`;
 }
 
 function show() {
@@ -114,10 +115,12 @@ function compare() {
   showVerdicts(state.graphs, state.pairs, state.key, key);
 }
 
-// The first graph of the same size, to compare with.
+// The graph that the most tests take for this one, to compare with.
 function partner(key) {
-  const pair = Object.keys(state.pairs.pairs).find((names) => names.split(" ").includes(key));
-  return pair ? pair.split(" ").find((name) => name !== key) : null;
+  const alike = ({ parted }) => parted.filter((iteration) => iteration === null).length;
+  const pairs = Object.entries(state.pairs.pairs).filter(([names]) => names.split(" ").includes(key));
+  const [closest] = pairs.sort(([, one], [, other]) => alike(other) - alike(one));
+  return closest?.[0].split(" ").find((name) => name !== key);
 }
 
 export function startGraphs(bundled) {
