@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.data.collate import collate
 
-from pggnn.data.formats.archives import Header, read_headers, read_npz
+from pggnn.data.formats.archives import Header, most_bytes, read_headers, read_npz
 from pggnn.data.graphs import LEVELS, Graphs, compact
 from pggnn.data.schema import Schema
 from pggnn.files import replacing
@@ -71,6 +71,8 @@ def save_shards(
             files.append(unfinished / f"{len(files)}.npz")
             arrays = shard.to_arrays()
             del arrays["schema"]  # classes may still be found
+            if (size := sum(array.nbytes for array in arrays.values())) > most_bytes():
+                raise ValueError(f"{len(shard):,} graphs take {size:,} bytes, too many for a shard: lower shard_size")
             np.savez(files[-1], **arrays)  # type: ignore[arg-type]
         if common.schema is None:
             raise ValueError("there are no graphs to write")
@@ -170,7 +172,6 @@ def _pieces(graphs: Graphs | Iterable[Data | Graphs]) -> Iterator[Graphs]:
         yield from map(stored.select, torch.as_tensor(graphs.indices(), dtype=torch.long).split(PIECE))
         return
     done = 0
-    done = 0
     for many, some in groupby([graphs] if isinstance(graphs, Graphs) else graphs, lambda one: isinstance(one, Graphs)):
         if many:
             yield from some
@@ -181,17 +182,16 @@ def _pieces(graphs: Graphs | Iterable[Data | Graphs]) -> Iterator[Graphs]:
 
 def _gather(listed: list[Data], first: int) -> Graphs:
     """Single graphs, of which the first has this number, as many."""
-    keys = listed[0].keys() if isinstance(listed[0], Data) else []
+    keys = sorted(listed[0].keys()) if isinstance(listed[0], Data) else []
     for number, graph in enumerate(listed, first):
-        if not isinstance(graph, Data) or sorted(graph.keys()) != sorted(keys):
+        if not isinstance(graph, Data) or sorted(graph.keys()) != keys:
             expected = f"PyG's Data with {', '.join(keys)} like graph {first}" if keys else "PyG's Data"
-            raise ValueError(f"graph {number} cannot be written: expected {expected}, got {graph}")
+            raise ValueError(f"graph {number}: expected {expected}, got {graph}")
     dataset = InMemoryDataset()
     try:
         dataset._data, dataset.slices, _ = collate(Data, listed, increment=False, add_batch=False)
     except RuntimeError as error:
-        last = first + len(listed) - 1
-        raise ValueError(f"graphs {first} to {last} cannot be written: they do not fit together ({error})") from None
+        raise ValueError(f"graphs {first} to {first + len(listed) - 1} do not fit together: {error}") from None
     return Graphs.of(dataset)
 
 
@@ -199,7 +199,7 @@ def _alike(pieces: Iterable[Graphs], schema: Schema | None, common: Common) -> I
     """Pieces that are checked, each by itself and against those before."""
     done = 0
     for piece in pieces:
-        place = f"graphs {done} to {done + len(piece) - 1} cannot be written"
+        place = f"graphs {done} to {done + len(piece) - 1}"
         piece = (piece if schema is None else replace(piece, schema=schema)).checked(place)
         try:
             piece = _compact(piece)
