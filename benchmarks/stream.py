@@ -2,15 +2,17 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice, repeat
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 from torch.nn.functional import mse_loss
+from torch_geometric.data import Batch
 
 from benchmarks.timing import Figures
 from pggnn.console import tracked
@@ -24,13 +26,15 @@ from pggnn.nn import PGGNN
 from pggnn.train.engine.memory import peak_memory
 
 SHARD, BUFFER, BATCH, FEATURES = 100_000, 4, 512, 10
+TURN, EVERY = 100, 4
+"""Batches of a turn, and turns of the streamed training for each in memory."""
 
 
 def stream(graphs: int = 10_000_000, folder: str | None = None) -> Figures:
-    """Writes graphs, trains one epoch from their shards, and epochs over the first shards in memory before and after.
+    """Writes graphs, trains one epoch from their shards, and in turns with it on the first shards in memory.
 
-    Each training is in a process of its own, whose peak is that of its resident memory, libraries included. Files are
-    read piece by piece and not mapped: what the system caches of them is no part of it. That cache is dropped before.
+    Each training is in a process of its own. Its peak is that of its resident memory, libraries included. Files are
+    read and not mapped, so what the system caches of them is no part of it; that cache is dropped before.
     """
     case = f"PGGNN, linear cell, hidden 16, batch {BATCH}"
     with TemporaryDirectory(dir=folder) as parent:
@@ -39,13 +43,75 @@ def stream(graphs: int = 10_000_000, folder: str | None = None) -> Figures:
         yield case, "graphs", graphs
         yield case, "written, graphs/s", graphs / (time.perf_counter() - begin)
         yield case, "folder, GiB", sum(drop(file) for file in path.iterdir()) / 2**30
-        before, streamed, after = (alone(task, path) for task in (in_memory, from_shards, in_memory))
-    rate = (before["rate"] + after["rate"]) / 2
-    yield case, "streamed, graphs/s", streamed["rate"]
-    yield case, "in memory, graphs/s", rate
-    yield case, "streamed / in memory", streamed["rate"] / rate
-    yield case, "peak of the process, MiB", streamed["peak"]
-    yield case, "its peak before the first batch, MiB", streamed["begin"]
+        streamed, in_memory = (Worker(batches, path) for batches in (from_shards, from_memory))
+        first = streamed.peak
+        for number, _ in enumerate(tracked(streamed.turns(), "Training", graphs, float)):
+            if number % EVERY == 0:
+                next(in_memory.turns())
+    for name, worker in (("streamed", streamed), ("in memory", in_memory)):
+        worker.process.kill()
+        yield case, f"{name}, graphs/s", worker.graphs / worker.seconds
+    yield case, "streamed / in memory", streamed.graphs * in_memory.seconds / (in_memory.graphs * streamed.seconds)
+    yield case, "peak of the process, MiB", streamed.peak
+    yield case, "its peak before the first shard, MiB", first
+
+
+def from_shards(path: Path) -> Iterator[Batch]:
+    """One epoch."""
+    return iter(StreamedBatches(path, BATCH, "shuffle", buffer=BUFFER))
+
+
+def from_memory(path: Path) -> Iterator[Batch]:
+    """Epochs without end over as many shards as the buffer holds."""
+    shards = Shards(path)
+    graphs = Graphs.join([shards.read(number) for number in range(min(BUFFER, len(shards.files)))])
+    return chain.from_iterable(repeat(Batches(Collater(graphs), BATCH, "shuffle")))
+
+
+class Worker:
+    """A process that trains, some batches whenever it is asked to; what it has done so far."""
+
+    def __init__(self, batches: Callable[[Path], Iterator[Batch]], path: Path) -> None:
+        context = get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self.process = context.Process(target=train, args=(batches, path, theirs), daemon=True)
+        self.process.start()
+        theirs.close()  # so that its end is noticed
+        self.graphs, self.seconds, self.peak = 0, 0.0, self._pipe.recv()
+
+    def turns(self) -> Iterator[int]:
+        """Turns until there are no batches; the graphs of each."""
+        graphs = 1
+        while graphs:
+            self._pipe.send(TURN)
+            graphs, seconds, self.peak = self._pipe.recv()
+            self.graphs, self.seconds = self.graphs + graphs, self.seconds + seconds
+            yield graphs
+
+
+def train(make: Callable[[Path], Iterator[Batch]], path: Path, pipe: Connection) -> None:
+    """What a worker does: as many batches as it is told; sends their graphs, seconds, and the peak in MiB."""
+    torch.manual_seed(0)
+    model = PGGNN(FEATURES, 16, 1, num_layers=1, cell="linear")
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+
+    def steps(batches: Iterable[Batch]) -> int:
+        seen = 0
+        for batch in batches:
+            out = model(batch.x, batch.plan, batch.batch, batch_size=batch.num_graphs)
+            optimizer.zero_grad()
+            mse_loss(out.flatten(), batch.y).backward()
+            optimizer.step()
+            seen += batch.num_graphs
+        return seen
+
+    steps(Batches(Collater(next(generate(4 * BATCH))), BATCH))  # loads and compiles what there is
+    pipe.send(peak_memory()["ram"])
+    batches = make(path)
+    while count := pipe.recv():
+        begin = time.perf_counter()
+        graphs = steps(islice(batches, count))
+        pipe.send((graphs, time.perf_counter() - begin, peak_memory()["ram"]))
 
 
 def generate(graphs: int, seed: int = 0) -> Iterator[Graphs]:
@@ -76,45 +142,3 @@ def drop(file: Path) -> int:
             os.fsync(opened.fileno())
             os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return file.stat().st_size
-
-
-def alone(task: Callable[[Path], dict[str, float]], path: Path) -> dict[str, float]:
-    """What a task returns in a process of its own."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(task, path).result()
-
-
-def from_shards(path: Path) -> dict[str, float]:
-    """One epoch."""
-    train(warm_up())
-    begin = peak_memory()["ram"]
-    rate = train(StreamedBatches(path, BATCH, "shuffle", buffer=BUFFER))
-    return {"rate": rate, "begin": begin, "peak": peak_memory()["ram"]}
-
-
-def in_memory(path: Path) -> dict[str, float]:
-    """One epoch over as many shards as the buffer holds."""
-    train(warm_up())
-    shards = Shards(path)
-    graphs = Graphs.join([shards.read(number) for number in range(min(BUFFER, len(shards.files)))])
-    return {"rate": train(Batches(Collater(graphs), BATCH, "shuffle"))}
-
-
-def warm_up() -> Batches:
-    """A few batches, with which everything is loaded and compiled."""
-    return Batches(Collater(next(generate(4 * BATCH))), BATCH)
-
-
-def train(batches: Batches | StreamedBatches) -> float:
-    """Graphs a second in an epoch, from the first read to the last step."""
-    torch.manual_seed(0)
-    model = PGGNN(FEATURES, 16, 1, num_layers=1, cell="linear")
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
-    seen, begin = 0, time.perf_counter()
-    for batch in tracked(batches, "Training", len(batches), after=5):
-        loss = mse_loss(model(batch.x, batch.plan, batch.batch, batch_size=batch.num_graphs).flatten(), batch.y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        seen += batch.num_graphs
-    return seen / (time.perf_counter() - begin)
