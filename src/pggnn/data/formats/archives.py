@@ -71,14 +71,14 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
     return content
 
 
-class Header(NamedTuple):
+class ArrayHeader(NamedTuple):
     """What is known of an array without its content."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
 
 
-def read_headers(path: Path) -> dict[str, Header]:
+def read_headers(path: Path) -> dict[str, ArrayHeader]:
     """The arrays of a numpy archive, without their content."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -87,7 +87,7 @@ def read_headers(path: Path) -> dict[str, Header]:
             for info in members:
                 with archive.open(info) as member:
                     shape, _, dtype = _parse_header(member)
-                headers[info.filename.removesuffix(".npy")] = Header(shape, dtype)
+                headers[info.filename.removesuffix(".npy")] = ArrayHeader(shape, dtype)
     except (*DAMAGE, TypeError, SyntaxError, KeyError) as error:
         raise ValueError(f"{path}: a damaged or unreadable numpy archive ({error}); fetch it again") from None
     check_size(path, sum(info.file_size for info in members))

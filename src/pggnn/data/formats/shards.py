@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.data.collate import collate
 
-from pggnn.data.formats.archives import Header, most_bytes, read_headers, read_npz
+from pggnn.data.formats.archives import ArrayHeader, most_bytes, read_headers, read_npz
 from pggnn.data.graphs import LEVELS, Graphs, compact
 from pggnn.data.schema import Schema
 from pggnn.files import replacing
@@ -101,7 +101,7 @@ class Shards:
         """The graphs of a shard, checked."""
         file = self.files[number]
         arrays = read_npz(file)
-        if {name: Header(array.shape, array.dtype) for name, array in arrays.items()} != self.headers[number]:
+        if {name: ArrayHeader(array.shape, array.dtype) for name, array in arrays.items()} != self.headers[number]:
             raise ValueError(f"{file} has changed since its folder was opened: open it again")
         return replace(Graphs.from_arrays(arrays), schema=self.schema).checked(str(file))
 
@@ -114,7 +114,7 @@ class Common:
         self._first = ""
         self._layout: Layout = {}
 
-    def add(self, place: str, arrays: Mapping[str, Header | np.ndarray], schema: Schema) -> None:
+    def add(self, place: str, arrays: Mapping[str, ArrayHeader | np.ndarray], schema: Schema) -> None:
         """Takes note of a part, or refuses it."""
         layout = _layout(place, arrays)
         columns = {"node.x": schema.in_channels, "edge.edge_attr": schema.edge_dim}
@@ -135,7 +135,7 @@ class Common:
         self.schema = replace(schema, classes=classes)
 
 
-def _layout(place: str, arrays: Mapping[str, Header | np.ndarray]) -> Layout:
+def _layout(place: str, arrays: Mapping[str, ArrayHeader | np.ndarray]) -> Layout:
     """Type and width of each array, if they are those of graphs."""
     layout = {}
     for name, array in arrays.items():
