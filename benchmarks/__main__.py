@@ -7,8 +7,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from benchmarks import record
 
@@ -31,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, what in {"gpu": f"{', '.join(record.GPU)}, one after another.", **record.ALL}.items():
         sub = commands.add_parser(name, help=what, description=what)
         sub.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON, case by case")
+        if name == "stream":
+            sub.add_argument("--graphs", type=int, metavar="N", help="how many, if not ten million: 5 GB on the disk")
+            sub.add_argument("--folder", metavar="DIR", help="where to write them for a while, if not in the system's")
     sub = commands.add_parser("table", help="Print the figures of a file as Markdown.")
     sub.add_argument("file", type=Path, metavar="FILE", help="what --json wrote")
     sub.add_argument("--into", type=Path, metavar="PAGE", help="put tables and pictures into this page instead")
@@ -41,15 +46,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             print(insert(args.file, args.into) if args.into else tables(args.file), end="")
         else:
-            measure([*record.GPU] if args.command == "gpu" else [args.command], args.json)
+            options = {name: value for name in ("graphs", "folder") if (value := getattr(args, name, None)) is not None}
+            measure([*record.GPU] if args.command == "gpu" else [args.command], args.json, **options)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"benchmarks: error: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def measure(names: list[str], path: Path | None) -> None:
-    """Runs benchmarks by name."""
+def measure(names: list[str], path: Path | None, **options: Any) -> None:
+    """Runs benchmarks by name; a single one may have options."""
     import torch
 
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
@@ -61,7 +67,8 @@ def measure(names: list[str], path: Path | None) -> None:
 
         machine = f"torch {torch.__version__}, Triton {triton.__version__}, {torch.cuda.get_device_name()}"
     print(machine, flush=True)
-    run({name: getattr(import_module(f"benchmarks.{name}"), name) for name in names}, machine, path)
+    parts = {name: getattr(import_module(f"benchmarks.{name}"), name) for name in names}
+    run({name: partial(part, **options) for name, part in parts.items()}, machine, path)
 
 
 def run(

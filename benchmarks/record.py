@@ -19,6 +19,7 @@ CPU = {
     "cpu": "Training steps of small graphs beside a straightforward implementation, and the forward rate.",
     "star": "Time and peak memory of a hub with 2,000 neighbours.",
     "data": "Reading data sets into batches with plans, and the memory that MNIST takes.",
+    "stream": "Training from ten million graphs in shards on a disk, beside the same batches in memory.",
     "nodes": "Training on one large graph, whole and in sampled neighbourhoods: time and peak memory.",
     "engine": "What the training engine adds to a bare PyTorch loop.",
     "rings": "An epoch of ZINC that reads rings, against neighbours alone, on a GPU if there is one.",
@@ -52,6 +53,11 @@ GOALS: dict[str, dict[str, dict[str, str]]] = {
     "star": {"whole group": {"extra memory, MiB": "≤ 1536", "seconds / those of 16 orderings": "≥ 50"}},
     "data": {
         "ER": {"graphs/s": "≥ 20000"}, "ZINC": {"graphs/s": "≥ 20000"}, "MNIST": {"peak of the process, MiB": "≤ 3000"},
+    },
+    "stream": {
+        "PGGNN, linear cell, hidden 16, batch 512": {
+            "streamed / in memory": "≥ 0.7", "peak of the process, MiB": "≤ 2048",
+        },
     },
     "nodes": {
         f"200,000 nodes, 5,000,000 edges, {how}": {"peak of the process, MiB": "≤ 8192"} for how in ("whole", "sampled")

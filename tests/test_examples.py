@@ -1,6 +1,8 @@
 """The programs in examples/ run, and learn."""
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -114,3 +116,26 @@ def test_molecules_with_rings(capsys):
     error = example.run(train, test, epochs=15, hidden=16)
     assert error < 0.7 * (counts - counts.median()).abs().mean()
     assert f"test MAE {error:.3f}" in capsys.readouterr().out
+
+
+def test_graphs_in_shards_are_learned_from(tmp_path, capsys):
+    example = load("streamed")
+    example.write(tmp_path, 400, shard_size=40)
+    assert len([*(tmp_path / "train").iterdir()]) == 10
+    counts = torch.cat([graph.y for graph in example.generate(100, seed=1)]).float()
+    error = example.run(tmp_path, epochs=8, hidden=16, batch_size=8, buffer=3)
+    assert error < 0.8 * (counts - counts.median()).abs().mean()
+    assert f"epoch 8: 50 batches, validation MAE {error:.3f}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_several_processes_learn_from_shards(tmp_path):
+    """Each reads its own."""
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    script = [EXAMPLES / "streamed.py", tmp_path / "shards", "--graphs", "400", "--epochs", "2"]
+    ended = subprocess.run([sys.executable, *command, *script], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert [line.partition(",")[0] for line in ended.stdout.splitlines()] == [
+        "epoch 1: 13 batches",
+        "epoch 2: 13 batches",
+    ]

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,12 +29,15 @@ WORDS = {
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Gives a file to write beside ``path``, with its suffix, and moves it there once the block has ended well."""
+def replacing(path: str | Path, folder: bool = False) -> Iterator[Path]:
+    """Gives a file, or a folder, to write beside ``path``, with its suffix, and moves it there once the block has ended
+    well."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     started = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
+        if folder:
+            started.mkdir()
         yield started
         os.replace(started, path)
     except OSError as error:
@@ -41,7 +45,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk does not say which file
     finally:
-        started.unlink(missing_ok=True)
+        if folder:
+            shutil.rmtree(started, ignore_errors=True)
+        else:
+            started.unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -173,6 +173,28 @@ class Graphs:
             node=parts["node"], edge=parts["edge"], graph=parts["graph"], schema=self.schema,
         )  # fmt: skip
 
+    def select(self, numbers: Tensor) -> "Graphs":
+        """The graphs with these numbers, in that order."""
+        rows = {"graph": numbers}
+        for level, counts in (("node", self.nodes), ("edge", self.edges)):
+            own = counts[numbers]
+            shift = starts(counts)[numbers] - starts(own)[:-1]
+            rows[level] = torch.arange(int(own.sum())) + shift.repeat_interleave(own)
+        parts = {level: {k: v[rows[level]] for k, v in getattr(self, level).items()} for level in LEVELS}
+        edge_index = self.edge_index[:, rows["edge"]]
+        return Graphs(self.nodes[numbers], self.edges[numbers], edge_index, **parts, schema=self.schema)
+
+    @classmethod
+    def join(cls, parts: Sequence["Graphs"]) -> "Graphs":
+        """All graphs of several, in memory of their own, with the attributes and the schema of the first."""
+        first = parts[0]
+        joined = {
+            level: {name: torch.cat([getattr(part, level)[name] for part in parts]) for name in getattr(first, level)}
+            for level in LEVELS
+        }
+        nodes, edges = (torch.cat([getattr(part, name) for part in parts]) for name in ("nodes", "edges"))
+        return cls(nodes, edges, torch.cat([part.edge_index for part in parts], 1), **joined, schema=first.schema)
+
     def chunks(self, most_edges: int) -> Iterator["Graphs"]:
         """All graphs, in chunks of at most ``most_edges`` edges; a chunk has at least one graph."""
         ends = self.edges.cumsum(0)

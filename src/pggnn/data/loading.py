@@ -90,6 +90,10 @@ def _read(path: Path, schema: "Schema | None") -> "tuple[Graphs, list[Name] | No
     kind = "folder" if path.is_dir() else path.suffix.lower()
     if kind in ELSEWHERE:
         raise ValueError(f"{path}: {kind} is not read; {ELSEWHERE[kind]}")
+    if kind == "folder" and any(path.glob("*-of-*.npz")):
+        raise ValueError(
+            f"{path} has shards, which a loop of your own reads: StreamedBatches({str(path)!r}), in Python"
+        )
     found = resolve_name(READERS.get(kind, READERS[".jsonl"]))(path, schema)
     return found if isinstance(found, tuple) else (found.checked(str(path)), None)
 

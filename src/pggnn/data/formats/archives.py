@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -70,10 +71,34 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
     return content
 
 
-def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a numpy archive of numbers and strings; anything pickled is refused."""
+class ArrayHeader(NamedTuple):
+    """What is known of an array without its content."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def read_headers(path: Path) -> dict[str, ArrayHeader]:
+    """The arrays of a numpy archive, without their content."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+            headers = {}
+            for info in members:
+                with archive.open(info) as member:
+                    shape, _, dtype = _parse_header(member)
+                headers[info.filename.removesuffix(".npy")] = ArrayHeader(shape, dtype)
+    except (*DAMAGE, TypeError, SyntaxError, KeyError) as error:
+        raise ValueError(f"{path}: a damaged or unreadable numpy archive ({error}); fetch it again") from None
+    check_size(path, sum(info.file_size for info in members))
+    return headers
+
+
+def read_npz(path: Path, suffix: str = "") -> dict[str, np.ndarray]:
+    """The arrays of a numpy archive of numbers and strings; anything pickled is refused. With a ``suffix``, those whose
+    names end so."""
     arrays = {}
-    for name, content in read_zip(path, ".npy").items():
+    for name, content in read_zip(path, f"{suffix}.npy").items():
         key = name.removesuffix(".npy")
         try:
             arrays[key] = _parse_npy(content)
@@ -84,6 +109,16 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
 
 def _parse_npy(content: bytearray) -> np.ndarray:
     stream = BytesIO(content)
+    shape, fortran, dtype = _parse_header(stream)
+    count = int(np.prod(shape, dtype=object)) if shape else 1
+    if any(size < 0 for size in shape) or count * dtype.itemsize != len(content) - stream.tell():
+        raise ValueError(f"its header says {shape} of {dtype}, but {len(content) - stream.tell()} bytes follow")
+    flat = np.frombuffer(content, dtype, count, stream.tell()) if count else np.empty(0, dtype)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _parse_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and type of an array."""
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
@@ -91,11 +126,7 @@ def _parse_npy(content: bytearray) -> np.ndarray:
     shape, fortran, dtype = readers[version](stream)
     if dtype.kind not in "biufUS":
         raise ValueError(f"it holds {dtype}, expected numbers or strings")
-    count = int(np.prod(shape, dtype=object)) if shape else 1
-    if any(size < 0 for size in shape) or count * dtype.itemsize != len(content) - stream.tell():
-        raise ValueError(f"its header says {shape} of {dtype}, but {len(content) - stream.tell()} bytes follow")
-    flat = np.frombuffer(content, dtype, count, stream.tell()) if count else np.empty(0, dtype)
-    return flat.reshape(shape, order="F" if fortran else "C")
+    return shape, fortran, dtype
 
 
 def need(arrays: dict[str, np.ndarray], path: Path, **kinds: str) -> None:
