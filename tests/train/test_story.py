@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pggnn
 from pggnn.cli import main
-from pggnn.train.runs import run
+from pggnn.train.runs import pool
 from pggnn.train.sweeps import tune
 
 DOCS = "".join(path.read_text() for path in (Path(__file__).parents[2] / "docs").glob("*.md"))
@@ -33,7 +33,7 @@ def write_zip(path, graphs=40):
 
 def test_from_a_zip_to_predictions_in_python(tmp_path, monkeypatch, capsys, trainings_in_this_process):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run, "WorkerPool", trainings_in_this_process)
+    monkeypatch.setattr(pool, "WorkerPool", trainings_in_this_process)
     write_zip(tmp_path / "WILD.zip")
     assert main(["data", "check", "WILD.zip"]) == 0
     assert "graph classification, 2 classes" in capsys.readouterr().out

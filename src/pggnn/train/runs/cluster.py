@@ -7,7 +7,9 @@ all nodes must see it.
 import logging
 import math
 import os
+import re
 import signal
+import socket
 import threading
 from pathlib import Path
 from pkgutil import resolve_name
@@ -18,6 +20,8 @@ from pggnn.train.config import Config
 
 LOST = 77
 """What :meth:`RayTask.poll` returns for a training whose process or node was lost."""
+PATIENCE = 10.0
+"""Seconds in which a cluster must answer."""
 PASSED_ON = ("PGGNN_", "WANDB_", "MLFLOW_")
 """Beginnings of the environment variables that nodes are given."""
 
@@ -30,11 +34,15 @@ def connect() -> Any:
         raise ModuleNotFoundError("run.on ray needs Ray: pip install 'pggnn[ray]'", name=error.name) from None
     if not ray.is_initialized():
         before = signal.getsignal(signal.SIGTERM)
+        address = os.environ.get("RAY_ADDRESS", "")
+        host, _, port = address.rpartition("/")[2].rpartition(":")
         try:
+            if port.isdigit():  # Ray itself waits for minutes where nothing answers
+                socket.create_connection((host, int(port)), PATIENCE).close()
             ray.init("auto", log_to_driver=False, logging_level=logging.CRITICAL)
         except (OSError, RuntimeError, ValueError) as error:
-            if address := os.environ.get("RAY_ADDRESS"):
-                raise ValueError(f"RAY_ADDRESS {address}: no Ray cluster answers there: {_first_line(error)}") from None
+            if address:
+                raise ValueError(f"no Ray cluster answers at RAY_ADDRESS {address}: {_sentence(error)}") from None
             raise ValueError(
                 "run.on ray finds no Ray cluster on this machine: start one by ray start, or name one by RAY_ADDRESS"
             ) from None
@@ -85,8 +93,9 @@ def _needs(config: Config) -> dict[str, float]:
     return {"CPU": config.run.threads} | ({"GPU": math.floor(1e4 * share) / 1e4} if gpus else {})
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+def _sentence(error: Exception) -> str:
+    """The first sentence of an error."""
+    return re.split(r"\.\s|\n", f"{str(error).strip()}\n")[0].rstrip(".")
 
 
 class RayTask:
@@ -112,7 +121,7 @@ class RayTask:
             said = self._ray.get(self.answer)
         except self._ray.exceptions.RayError as error:
             own = isinstance(error, self._ray.exceptions.RayTaskError)
-            self._errors.write_text(f"its process or node was lost: {_first_line(error)}" if not own else str(error))
+            self._errors.write_text(str(error) if own else f"its process or its node was lost: {_sentence(error)}")
             return 1 if own else LOST
         if isinstance(said, str):
             raise ValueError(said)

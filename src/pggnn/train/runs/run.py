@@ -206,8 +206,9 @@ def load_graphs(config: Config, console: Console | None = None) -> Graphs:
 
 
 def at_once(config: Config) -> int:
-    """How many trainings there may be at once."""
-    return config.run.jobs or SITES[config.run.on].room(config)
+    """How many trainings there may be at once; refused where there is room for none."""
+    room = SITES[config.run.on].room(config)
+    return config.run.jobs or room
 
 
 def side_by_side(config: Config) -> int:
