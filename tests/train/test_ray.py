@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+from filelock import FileLock
 from rich.console import Console
 from test_distributed import children
 from test_tune import SMALL as TUNED
@@ -103,6 +104,27 @@ def test_a_node_sees_the_folder_or_says_that_it_does_not(tmp_path, monkeypatch):
     errors.write_text("token")
     assert train_on_node(str(tmp_path), {}, "errors.txt", "token", ["too few", "inf"]) == 1
     assert errors.read_text().startswith("Traceback") and "TypeError" in errors.read_text()
+
+
+def test_a_node_waits_for_a_process_that_still_ends(small, tmp_path, monkeypatch):
+    monkeypatch.setattr("pggnn.train.runs.folder.PATIENCE", 0.0)
+    monkeypatch.chdir(tmp_path)
+    config = small(optim_epochs=1)
+    errors = config.folder / "seed0" / "errors.txt"
+    errors.parent.mkdir(parents=True)
+    save(config, config.folder)
+    errors.write_text("token")
+    words, codes = [str(config.folder), "0", "None", "new", "inf"], []
+    other = FileLock(errors.with_name("lock"))
+    other.acquire()
+    node = threading.Thread(target=lambda: codes.append(train_on_node(str(tmp_path), {}, str(errors), "token", words)))
+    node.start()
+    wait_until(lambda: errors.read_text() != "token")
+    time.sleep(0.5)
+    assert node.is_alive() and not (errors.parent / log.FILE).exists()
+    other.release()
+    node.join()
+    assert codes == [0], errors.read_text()
 
 
 class Nodes:
@@ -270,6 +292,27 @@ class TestCluster:
         fit(here)
         assert_as_here(here, there)
 
+    def test_two_share_a_gpu(self, nodes, small, assert_as_here):
+        """One that a node only says it has: Ray counts it, and PyTorch does not find it."""
+        nodes.kill(nodes.second)
+        nodes.cluster.add_node(num_cpus=4, num_gpus=1)
+        options = {"protocol_seeds": (0, 1), "optim_epochs": 300}
+        here, there = small("here", **options), small("there", **options, run_on="ray", run_jobs=2, run_device="auto")
+        at_once = []
+
+        def look():
+            wait_until(lambda: all(log.read(there.folder / f"seed{seed}") for seed in (0, 1)))
+            at_once.extend(load_result(there.folder / f"seed{seed}") for seed in (0, 1))
+
+        looker = threading.Thread(target=look)
+        looker.start()
+        fit(there)
+        looker.join()
+        assert at_once == [None, None], "neither waited for the other to end"
+        assert '"gpu": "GPU"' in (there.folder / "environment.json").read_text()
+        fit(here)
+        assert_as_here(here, there)
+
     def test_one_that_fails_by_itself_is_not_started_again(self, nodes, folds):
         config, said = folds("there", run_on="ray", optim_lr=1e30), io.StringIO()
         with pytest.raises(ValueError, match=r"seed0/fold\d: .*(loss became|no longer finite).* \(and 3 more failed\)"):
@@ -312,9 +355,6 @@ class TestCluster:
         process = subprocess.Popen([*alone, "sh", "-c", blind], start_new_session=True)
         try:
             with pytest.raises(ValueError, match=r"^node .* does not see .*errors.txt: .* that all nodes share$"):
-                import ray as module
-
-                module.init("auto")
                 wait_until(lambda: cluster.room(config) >= 4)
                 fit(config)
         finally:
@@ -329,4 +369,3 @@ class TestCluster:
             monkeypatch.setenv("RAY_ADDRESS", address)
             with pytest.raises(ValueError, match=f"^no Ray cluster answers at RAY_ADDRESS {address}: "):
                 fit(small(run_on="ray"))
-        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "Ray's own is taken back"

@@ -71,7 +71,11 @@ def hardware(config: Config) -> dict[str, Any]:
     nodes, kinds = _nodes(), "accelerator_type:"
     gpus = sorted({name.removeprefix(kinds) for node in nodes for name in node if name.startswith(kinds)})
     gpu = (", ".join(gpus) or "GPU") if "GPU" in _needs(config) else None
-    return {"processor": f"Ray cluster of {len(nodes)}", "cores": int(_total("CPU", nodes)), "gpu": gpu}
+    return {
+        "processor": f"Ray cluster of {len(nodes)} node{'s' * (len(nodes) > 1)}",
+        "cores": int(_total("CPU", nodes)),
+        "gpu": gpu,
+    }
 
 
 def _nodes() -> list[dict[str, float]]:

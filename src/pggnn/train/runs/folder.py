@@ -150,7 +150,7 @@ def describe_machine(config: Config) -> dict[str, Any]:
 
 
 @contextmanager
-def locked(folder: Path, wanted: bool, patience: float = PATIENCE) -> Iterator[None]:
+def locked(folder: Path, wanted: bool, patience: float | None = None) -> Iterator[None]:
     """Keeps other processes from training in the same folder.
 
     It waits a while: when a run is killed, its trainings end with their next step, and their data loaders some seconds
@@ -160,7 +160,7 @@ def locked(folder: Path, wanted: bool, patience: float = PATIENCE) -> Iterator[N
         yield
         return
     try:
-        with FileLock(folder / LOCK, timeout=patience, poll_interval=0.3):
+        with FileLock(folder / LOCK, timeout=PATIENCE if patience is None else patience, poll_interval=0.3):
             yield
     except Timeout:
         raise ValueError(f"{folder} is in use: another process trains there") from None
