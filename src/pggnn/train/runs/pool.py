@@ -160,7 +160,7 @@ class Running(Protocol):
         """Its exit code; None while it runs."""
 
 
-class Pool(Protocol):
+class TrialPool(Protocol):
     """What starts trainings elsewhere."""
 
     def start(self, arguments: list[str], errors: Path) -> Running:
@@ -174,7 +174,7 @@ class Pool(Protocol):
 class Site:
     """Where trainings run."""
 
-    pool: Callable[[Config], Pool]
+    pool: Callable[[Config], TrialPool]
     room: Callable[[Config], int]
     """How many trainings there are at once where the config does not say."""
     hardware: Callable[[Config], dict[str, Any]]
