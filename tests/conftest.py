@@ -60,7 +60,7 @@ def trainings_in_this_process():
 @pytest.fixture
 def in_this_process(monkeypatch, trainings_in_this_process):
     """Trainings side by side are trained here, one after another."""
-    monkeypatch.setattr("pggnn.train.runs.run.WorkerPool", trainings_in_this_process)
+    monkeypatch.setattr("pggnn.train.runs.pool.WorkerPool", trainings_in_this_process)
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ INTERRUPTED, TERMINATED = 130, 143
 """Exit codes after Control-C and after SIGTERM, as shells have them."""
 MOST_ARRANGEMENTS = 24
 MOST_NEIGHBOURS = 1000
-EXTRAS = {"igraph": "lab", "skimage": "lab", "rdkit": "molecules"}
+EXTRAS = {"igraph": "lab", "skimage": "lab", "rdkit": "molecules", "ray": "ray"}
 """What has to be installed for a module; train for all others."""
 FOLDERS = {
     "data": (

@@ -139,7 +139,12 @@ def add_sweep(sub: argparse.ArgumentParser, only: str = ROWS_AND_COLUMNS) -> Non
     """What sweeps of trainings have in common; options of ``pggnn train`` may follow theirs."""
     add_only(sub, only)
     sub.add_argument("--minutes", type=float, help="stop in time, after a whole epoch; the same command continues")
-    sub.add_argument("--jobs", type=int, default=0, help="trainings at once (default: one per core)")
+    sub.add_argument(
+        "--jobs",
+        type=int,
+        default=0,
+        help="trainings at once (default: one per core; with --run.on ray as many as the cluster has room for)",
+    )
     sub.set_defaults(takes_options=True)
 
 

@@ -367,7 +367,7 @@ def test_one_without_room_waits_for_the_others(error, tmp_path, monkeypatch, cap
         def close(self):
             pass
 
-    monkeypatch.setattr(run, "WorkerPool", Full)
+    monkeypatch.setattr("pggnn.train.runs.pool.WorkerPool", Full)
     monkeypatch.setattr(run, "POLL", 0.0)
     config = Config(DataConfig("ER"), run=RunConfig(out=str(tmp_path / "room")))
     todo = [(config, Trial(seed)) for seed in range(3)]

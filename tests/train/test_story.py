@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 from pggnn.cli import main
-from pggnn.train.runs import run
+from pggnn.train.runs import pool
 from pggnn.train.sweeps import tune
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def shown(start):
 
 def test_from_a_zip_to_predictions_in_python(tmp_path, monkeypatch, capsys, trainings_in_this_process):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run, "WorkerPool", trainings_in_this_process)
+    monkeypatch.setattr(pool, "WorkerPool", trainings_in_this_process)
     write_zip(tmp_path / "WILD.zip")
     assert main(shown("data check mine")) == 0
     assert "graph classification, 2 classes" in capsys.readouterr().out

@@ -18,7 +18,7 @@ from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig
 from pggnn.train.engine import log
 from pggnn.train.engine.models import Committee, build
 from pggnn.train.options import load, parse
-from pggnn.train.runs import run
+from pggnn.train.runs import pool
 from pggnn.train.sweeps import tune as module
 from pggnn.train.sweeps.sweep import Sweep
 from pggnn.train.sweeps.tune import changes, tune
@@ -43,7 +43,7 @@ def tuned(tmp_path_factory, trainings_in_this_process):
     out = tmp_path_factory.mktemp("tuned")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "changes", lambda *_: dict(tried))
-        patch.setattr(run, "WorkerPool", trainings_in_this_process)
+        patch.setattr(pool, "WorkerPool", trainings_in_this_process)
         with open(out / "said.txt", "w") as said:
             ranked = tune(SMALL, out, Sweep(jobs=1, console=Console(file=said)))
         yield ranked
@@ -81,7 +81,7 @@ def test_a_candidate_that_fails_does_not_keep_the_others_from_being_ranked(tmp_p
 
 def test_walks_are_not_tried_where_a_graph_is_too_large_for_them(tmp_path, trainings_in_this_process, monkeypatch):
     monkeypatch.setattr(module, "MOST_NODES", 5)
-    monkeypatch.setattr(run, "WorkerPool", trainings_in_this_process)
+    monkeypatch.setattr(pool, "WorkerPool", trainings_in_this_process)
     with pytest.raises(ValueError, match="walks"):
         tune(SMALL, tmp_path, Sweep(["walks"], 1, console=Console(quiet=True)))
 

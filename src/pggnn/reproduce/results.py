@@ -58,8 +58,8 @@ def reproduce(
     """
     if seeds is not None:
         sweep = replace(sweep, more=("--protocol.seeds", json.dumps(seeds), *sweep.more))
-    chosen = keep_published(runs(name, out, quick, sweep.options, sweep.only), sweep.more)
-    train_missing(name, chosen, sweep)
+    chosen = {key: sweep.share(config) for key, config in runs(name, out, quick, sweep.more, sweep.only).items()}
+    train_missing(name, keep_published(chosen, sweep.more), sweep)
     folders = {key: folder_of(name, out, key, quick) for key in cells(name, quick)}
     ended = read_ended(folders)
     shown = [_cell(name, key, run) for key, run in ended.items()]

@@ -226,10 +226,14 @@ class RunConfig:
     """The same run twice gives the same numbers."""
     record: bool = True
     """On a GPU: replay training steps as a CUDA graph where batches can be padded to one shape."""
+    on: Literal["local", "ray"] = "local"
+    """Where folds and seeds are trained: on this machine, or on the nodes of the Ray cluster that RAY_ADDRESS names."""
     jobs: int = whole(0, 0)
-    """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on each GPU."""
+    """Folds and seeds trained at once, each in a process; 0 for one per core, or 4 on each GPU. On a Ray cluster 0 is
+    for as many as there is room for; more than it has GPUs share them."""
     threads: int = whole(0, 0, 1000)
-    """Threads of each training on the CPU; 0 to share the cores between those that run at once."""
+    """Threads of each training on the CPU; 0 to share the cores between those that run at once, on a Ray cluster for
+    1."""
     timeout: int = whole(300, 1, 10**6)
     """Under torchrun: seconds that a process waits for the others in a step, before it takes them for lost."""
     tensorboard: bool = True
@@ -237,6 +241,15 @@ class RunConfig:
     logger: Literal["none", "csv", "wandb", "mlflow"] = "none"
     """Where else to log epochs: metrics.csv beside the log, Weights & Biases, or MLflow. The last two must be
     installed, and are configured by their environment variables."""
+
+    def __post_init__(self) -> None:
+        if not self.here and not self.threads:  # nodes differ, and another number rounds otherwise
+            object.__setattr__(self, "threads", 1)
+
+    @property
+    def here(self) -> bool:
+        """Whether trainings run on this machine."""
+        return self.on == "local"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The folder of a run: its files, its lock, and the trials that are missing."""
 
 import json
-import os
 import platform
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,6 +20,7 @@ from pggnn.train.config import FILE, Config, difference, save
 from pggnn.train.engine import log
 from pggnn.train.options import load
 from pggnn.train.runs import protocol
+from pggnn.train.runs.pool import SITES
 from pggnn.train.runs.protocol import Trial
 
 SCHEMA, GRAPHS, ENVIRONMENT, SUMMARY = "schema.json", "graphs.json", "environment.json", "summary.json"
@@ -29,7 +29,7 @@ PLACES = ("run.out", "data.root")
 """Options that are paths on one machine; shared files leave them out."""
 CIRCUMSTANCES = (
     *PLACES,
-    *(f"run.{name}" for name in ("device", "jobs", "threads", "timeout", "tensorboard", "logger")),
+    *(f"run.{name}" for name in ("device", "on", "jobs", "threads", "timeout", "tensorboard", "logger")),
     "data.workers",
 )
 """Options that do not change the figures of a run."""
@@ -145,19 +145,12 @@ def describe_machine(config: Config) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "torch_geometric": torch_geometric.__version__,
-        "processor": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "gpu": torch.cuda.get_device_name() if uses_gpu(config) else None,
+        **SITES[config.run.on].hardware(config),
     }
 
 
-def uses_gpu(config: Config) -> bool:
-    """Whether a run is trained on a GPU: if there is one, unless the config says otherwise."""
-    return config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
-
-
 @contextmanager
-def locked(folder: Path, wanted: bool) -> Iterator[None]:
+def locked(folder: Path, wanted: bool, patience: float | None = None) -> Iterator[None]:
     """Keeps other processes from training in the same folder.
 
     It waits a while: when a run is killed, its trainings end with their next step, and their data loaders some seconds
@@ -167,7 +160,7 @@ def locked(folder: Path, wanted: bool) -> Iterator[None]:
         yield
         return
     try:
-        with FileLock(folder / LOCK, timeout=PATIENCE, poll_interval=0.3):
+        with FileLock(folder / LOCK, timeout=PATIENCE if patience is None else patience, poll_interval=0.3):
             yield
     except Timeout:
         raise ValueError(f"{folder} is in use: another process trains there") from None

@@ -12,7 +12,7 @@ from pggnn.seeds import derived_seed
 from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine.memory import available
 from pggnn.train.engine.models import Committee, build_network
-from pggnn.train.runs.folder import uses_gpu
+from pggnn.train.runs.pool import uses_gpu
 
 NODES = 16
 """Nodes of the graph that memory is measured on."""

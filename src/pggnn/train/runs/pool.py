@@ -1,22 +1,28 @@
 """Worker processes that train, one trial after another.
 
 A sweep may have a hundred short trainings. Importing PyTorch, PyG and Lightning takes seconds, and so does the start of
-a GPU: each process pays for that once.
+a GPU: each process pays for that once. :data:`SITES` says where else trainings may run.
 """
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
+from typing import Any, Protocol
 
 import torch
+
+from pggnn.train.config import Config
+from pggnn.train.runs import cluster
 
 
 def last_error(output: str) -> str:
@@ -126,3 +132,57 @@ class WorkerPool:
         """Ends all of them, also those that still train."""
         for worker in self._workers:
             worker.close()
+
+
+def uses_gpu(config: Config) -> bool:
+    """Whether a run is trained on a GPU: if there is one, unless the config says otherwise."""
+    return config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
+
+
+def room(config: Config) -> int:
+    """How many trainings this machine takes at once: 4 on each GPU, or one on each core."""
+    return (4 * len(visible_gpus()) if uses_gpu(config) else os.cpu_count()) or 1
+
+
+def hardware(config: Config) -> dict[str, Any]:
+    """What they run on."""
+    gpu = torch.cuda.get_device_name() if uses_gpu(config) else None
+    return {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "gpu": gpu}
+
+
+class Running(Protocol):
+    """A training elsewhere."""
+
+    expected: float | None
+    """Seconds that the batches of an epoch will take, once known."""
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+
+
+class TrialPool(Protocol):
+    """What starts trainings elsewhere."""
+
+    def start(self, arguments: list[str], errors: Path) -> Running:
+        """Runs :func:`pggnn.train.runs.worker.run` with these arguments; its output goes to the file ``errors``."""
+
+    def close(self) -> None:
+        """Ends all trainings."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where trainings run."""
+
+    pool: Callable[[Config], TrialPool]
+    room: Callable[[Config], int]
+    """How many trainings there are at once where the config does not say."""
+    hardware: Callable[[Config], dict[str, Any]]
+    """``processor``, ``cores`` and ``gpu``, as a run remembers them."""
+
+
+SITES = {
+    "local": Site(lambda config: WorkerPool(), room, hardware),
+    "ray": Site(cluster.RayPool, cluster.room, cluster.hardware),
+}
+"""The values of ``run.on``."""

@@ -5,6 +5,7 @@ import math
 import os
 import re
 import time
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,10 +28,11 @@ from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
 from pggnn.train.engine.models import COPIES, build, lists_for, lists_read
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
+from pggnn.train.runs.cluster import LOST
 from pggnn.train.runs.fitted import check_fitted, fit_trial, is_fitted
-from pggnn.train.runs.folder import claimed, clear, locked, missing, prepare, uses_gpu
+from pggnn.train.runs.folder import claimed, clear, locked, missing, prepare
 from pggnn.train.runs.pairs import check_pairs
-from pggnn.train.runs.pool import Worker, WorkerPool, last_error, visible_gpus
+from pggnn.train.runs.pool import SITES, Running, last_error, uses_gpu
 from pggnn.train.runs.progress import Bar, Bars
 from pggnn.train.runs.protocol import RunSummary, Trial
 from pggnn.train.runs.stored import Run
@@ -42,6 +44,8 @@ STOPPED, ORPHANED = 75, 76
 """Exit codes of a training that ran out of time, and of one whose parent process has ended."""
 POLL = 0.3
 """Seconds between checks of worker processes."""
+MOST_LOST = 3
+"""How often a training is started again whose process or node was lost."""
 
 
 class Failed(ValueError):
@@ -69,7 +73,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
         with Bars(console if main else Console(quiet=True), task.metric) as bars:
             if main and pending:
                 announce(config, graphs, lists or {}, pending, jobs, bars)
-            if jobs > 1:
+            if jobs > 1 or not config.run.here:
                 train_side_by_side([(config, trial) for trial in pending], jobs, resume, bars)
             elif pending:
                 fabric = make_fabric(config)
@@ -100,10 +104,14 @@ def announce(
 
 def check(config: Config, graphs: Graphs) -> None:
     """Refuses a run that cannot be trained, before its folder is made."""
-    if uses_gpu(config) and not torch.cuda.is_available():
-        raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
-    if uses_gpu(config) and (here := processes()[1]) > (gpus := torch.cuda.device_count()):
-        raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
+    if config.run.here and uses_gpu(config):
+        if not torch.cuda.is_available():
+            raise ValueError("run.device is cuda, but PyTorch finds no GPU here: choose cpu or auto")
+        if (here := processes()[1]) > (gpus := torch.cuda.device_count()):
+            raise ValueError(f"torchrun has started {here} processes here, but there are GPUs for {gpus} only")
+    if not config.run.here and processes()[0] > 1:
+        raise ValueError(f"run.on {config.run.on} starts processes by itself: leave torchrun out, or choose local")
+    jobs = side_by_side(config)
     log.check_logger(config.run.logger)
     protocol.check_metric(config, graphs)
     if is_fitted(config):
@@ -114,7 +122,8 @@ def check(config: Config, graphs: Graphs) -> None:
         what = "model.reads" if config.model.name == "pggnn" else f"model.name {config.model.name}, which reads"
         raise ValueError(f"{what} {' '.join(reads)} needs the whole graph: leave data.neighbours out, or {reads[0]}")
     network = build(config.model, graphs.schema, 1 if uses_gpu(config) else COPIES)
-    check_pairs(config, graphs, network, side_by_side(config))
+    if config.run.here:
+        check_pairs(config, graphs, network, jobs)
     if config.model.numbering in ("labels", "both"):
         some = Collater(graphs).collate(torch.arange(min(len(graphs), 8)))
         if "x" not in some or not some.x.equal(adjacency_rows(some, some.x.size(1))):
@@ -196,10 +205,15 @@ def load_graphs(config: Config, console: Console | None = None) -> Graphs:
     return graphs
 
 
+def at_once(config: Config) -> int:
+    """How many trainings there may be at once; refused where there is room for none."""
+    room = SITES[config.run.on].room(config)
+    return config.run.jobs or room
+
+
 def side_by_side(config: Config) -> int:
     """How many trials are trained at once. It depends on config and machine alone, as must the threads of each."""
-    jobs = config.run.jobs or (4 * len(visible_gpus()) if uses_gpu(config) else os.cpu_count()) or 1
-    return min(jobs, len(protocol.trials(config)))
+    return min(at_once(config), len(protocol.trials(config)))
 
 
 def make_fabric(config: Config) -> Fabric:
@@ -235,10 +249,11 @@ def make_collater(
 def train_side_by_side(
     pending: list[tuple[Config, Trial]], jobs: int, resume: str | None, bars: Bars, until: float = math.inf
 ) -> None:
-    """Trains trials of one or several runs in worker processes.
+    """Trains trials of one or several runs in other processes, all of them where the first one's ``run.on`` says.
 
     Where a trial fails, the others continue, and its error is raised at the end. Where a GPU has no memory left for one
-    beside the others, it continues when another has ended, and fewer are trained at once from then on.
+    beside the others, it continues when another has ended, and fewer are trained at once from then on. One whose node
+    was lost is started again, from its last checkpoint.
 
     Args:
         pending: The trials.
@@ -248,9 +263,12 @@ def train_side_by_side(
         until: When to stop, as ``time.time()`` counts. A training stops after the last epoch that it can finish by
             then. None is started with less time left than the longest epoch took, which on a GPU is a first one.
     """
-    waiting, failed = list(pending), []
-    running: dict[Path, tuple[Worker, Bar, Config, Trial]] = {}
-    pool, longest = WorkerPool(), 0.0
+    if not pending:
+        return
+    waiting, failed, lost = list(pending), [], Counter[Path]()
+    running: dict[Path, tuple[Running, Bar, Config, Trial]] = {}
+    config = pending[0][0]
+    pool, longest = SITES[config.run.on].pool(config), 0.0
     several = len({config.folder for config, _ in pending}) > 1
     try:
         while waiting or running:
@@ -260,7 +278,8 @@ def train_side_by_side(
                 bar = bars.add(name, config.optim.epochs)
                 folder = config.folder / trial.name
                 folder.mkdir(parents=True, exist_ok=True)
-                arguments = [str(config.folder), str(trial.seed), str(trial.fold), resume or "new", str(until)]
+                begin = "last" if lost[folder] else resume or "new"
+                arguments = [str(config.folder), str(trial.seed), str(trial.fold), begin, str(until)]
                 running[folder] = pool.start(arguments, folder / ERRORS), bar, config, trial
             if not running:
                 break
@@ -278,11 +297,15 @@ def train_side_by_side(
                     continue
                 del running[folder]
                 bar.finish()
-                if code in (0, STOPPED):
+                if code in (0, STOPPED) or (code == LOST and trial not in missing(config)):
                     continue
                 error = last_error((folder / ERRORS).read_text()) if code > 0 else ""
                 error = error or f"its process ended with code {code}"
-                if is_gpu_full(error) and running:
+                if code == LOST and lost[folder] < MOST_LOST:
+                    lost[folder] += 1
+                    waiting.insert(0, (config, trial))
+                    error += "; it is started again, from its last checkpoint"
+                elif is_gpu_full(error) and running:
                     jobs, resume = len(running), "last"
                     waiting.append((config, trial))
                     error = "the GPU has no memory left beside the others; it continues when one of them has ended"

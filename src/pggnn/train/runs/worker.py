@@ -8,10 +8,13 @@ epoch's batches will take, once it knows them, a number with a point. It ends wh
 import gc
 import json
 import os
+import platform
 import sys
 import time
+import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -19,9 +22,13 @@ from torch import Tensor
 from pggnn.train.engine.log import Record
 from pggnn.train.engine.loop import Callback
 from pggnn.train.options import load
+from pggnn.train.runs.folder import locked
 from pggnn.train.runs.progress import Pace
 from pggnn.train.runs.protocol import Trial
 from pggnn.train.runs.run import ORPHANED, STOPPED, load_graphs, make_collater, make_fabric, train_trial
+
+ENDING = 180.0
+"""Seconds that a process may live on whose node is lost to the cluster; it keeps its folder locked."""
 
 
 class Ended(Exception):
@@ -83,6 +90,42 @@ def serve() -> None:
         print(run(arguments, lambda seconds: print(float(seconds), file=answers)), file=answers)
         gc.collect()
         torch.cuda.empty_cache()
+
+
+def train_on_node(place: str, environment: dict[str, str], errors: str, token: str, arguments: list[str]) -> int | str:
+    """:func:`run` in a process of a Ray cluster. A node that cannot train any of the run's trials says why.
+
+    Args:
+        place: Folder where the command was started.
+        environment: Variables of that command.
+        errors: File for errors, in the folder of the training.
+        token: What it holds if this node sees the same file.
+        arguments: Those of :func:`run`.
+    """
+    os.environ |= environment
+    try:
+        os.chdir(place)
+        found = Path(errors).read_text()
+    except OSError:
+        found = ""
+    if found != token:
+        return (
+            f"node {platform.node()} of the Ray cluster does not see {Path(place, errors)}: the folder where the "
+            "command is started and that of the run must lie on a file system that all nodes share"
+        )
+    if time.time() > float(arguments[-1]):  # it has waited for room
+        return STOPPED
+    with open(errors, "w") as file, redirect_stdout(file), redirect_stderr(file):
+        with suppress(ValueError), locked(Path(errors).parent, True, ENDING):
+            pass
+        try:
+            return run(arguments)
+        except Exception:
+            traceback.print_exc()
+            return 1
+        finally:
+            gc.collect()
+            torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def rank(title: str, searches: dict[str, Search], out: Path, sweep: Sweep) -> li
     folders = {(name, data): one.folder(out, name) for data, one in searches.items() for name in one.candidates}
     for name, data in select_runs(title, folders, sweep.only):
         one, place = searches[data], ("--run.out", str(folders[name, data]))
-        configs[name, data] = one.config(name, *one.protocol, *sweep.options, *place)
+        configs[name, data] = sweep.share(one.config(name, *one.protocol, *sweep.more, *place))
     configs = keep_published(configs, sweep.more)
     try:
         train_missing(title, configs, sweep, tested=False)

@@ -6,7 +6,7 @@ import os
 import statistics
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from pggnn.train.options import load
 from pggnn.train.runs.folder import CIRCUMSTANCES, claimed, discard_unbegun, is_done, is_run, missing, prepare
 from pggnn.train.runs.progress import Bars
 from pggnn.train.runs.protocol import Trial, trials
-from pggnn.train.runs.run import check, load_graphs, train_side_by_side
+from pggnn.train.runs.run import at_once, check, load_graphs, train_side_by_side
 from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import Arguments, RunKey
 
@@ -34,7 +34,7 @@ class Sweep:
     only: Sequence[str] = ()
     """Rows and columns, see :func:`~pggnn.train.sweeps.keys.select_runs`."""
     jobs: int = 0
-    """Trainings at once; 0 for one per core."""
+    """Trainings at once; 0 for ``run.jobs``, by default one per core, or as many as a Ray cluster has room for."""
     more: Arguments = ()
     """Further options of ``pggnn train``, for all runs."""
     console: Console = field(default_factory=partial(Console, stderr=True))
@@ -42,14 +42,12 @@ class Sweep:
     until: float = math.inf
     """When to stop, as ``time.time()`` counts, after whole epochs; the same call continues."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "jobs", self.jobs or os.cpu_count() or 1)
-
-    @property
-    def options(self) -> Arguments:
-        """What all runs are given: their share of the cores, and :attr:`more`."""
-        threads = max(1, (os.cpu_count() or 1) // self.jobs)
-        return "--run.jobs", str(self.jobs), "--run.threads", str(threads), *self.more
+    def share(self, config: Config) -> Config:
+        """A run with the number of trainings at once and, on this machine, their share of the cores."""
+        cores = os.cpu_count() or 1
+        jobs = self.jobs or config.run.jobs or (cores if config.run.here else 0)
+        threads = config.run.threads or max(1, cores // jobs)
+        return replace(config, run=replace(config.run, jobs=jobs, threads=threads))
 
 
 def keep_published(configs: dict[RunKey, Config], given: Arguments) -> dict[RunKey, Config]:
@@ -80,7 +78,7 @@ def train_missing(name: str, configs: dict[RunKey, Config], sweep: Sweep, tested
         sweep: How they are trained.
         tested: Whether test figures are shown.
     """
-    console, jobs = sweep.console, sweep.jobs
+    console = sweep.console
     known: dict[str, Graphs] = {}
     undone: list[tuple[Config, Graphs]] = []
     for (row, column), config in configs.items():  # all are checked before the first folder is made
@@ -99,8 +97,9 @@ def train_missing(name: str, configs: dict[RunKey, Config], sweep: Sweep, tested
             held.enter_context(claimed(config.folder))
             prepare(config, graphs, "last" if (config.folder / FILE).exists() else None)
             held.callback(discard_unbegun, config.folder)
-        pending = _missing(configs)
+        pending, jobs = _missing(configs), sweep.jobs
         if pending:
+            jobs = jobs or at_once(pending[0][0])
             console.print(f"{name}: {len(pending)} training{'s' * (len(pending) > 1)} to do, {jobs} at once")
         with Bars(console, tested=tested) as bars:
             train_side_by_side(pending, jobs, "last", bars, sweep.until)
