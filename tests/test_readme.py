@@ -17,7 +17,7 @@ from pggnn.cli import main, parser
 from pggnn.testing import DEGREES, random_graph
 
 ROOT = Path(__file__).parents[1]
-SETUP = {"make demo": "demo", "make docs": "docs", ". .venv/bin/activate": ".venv/ready"}
+SETUP = {"make demo": "demo", "make test": "test", ". .venv/bin/activate": ".venv/ready"}
 """Lines that make the environment in which this test runs, and their targets in the Makefile."""
 README, LAYER = ((ROOT / page).read_text() for page in ("README.md", "docs/layer.md"))
 SHOWN = "".join((ROOT / page).read_text() for page in ("README.md", "docs/layer.md", "docs/data.md", "docs/lab.md"))

@@ -290,8 +290,7 @@ class UnrolledGRU(Unrolled):
         if begins:
             self.hidden_steps[t].copy_(weights.bias_hh)
         else:
-            own = weights.weight[-self.hidden :]
-            torch.addmm(weights.bias_hh, self.h_steps[t], own, out=self.hidden_steps[t])
+            torch.addmm(weights.bias_hh, self.h_steps[t], weights.weight[-self.hidden :], out=self.hidden_steps[t])
 
     def forward(self, t: int, weights: Prepared, begins: bool) -> None:
         self.project(t, weights, begins)
