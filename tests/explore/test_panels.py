@@ -132,6 +132,9 @@ def test_a_node_and_what_it_reads(visit, file):
     assert ring.get_attribute("aria-pressed") == "true"
     page.locator("#star button").first.click()
     assert page.locator("#picture .route.apart").count() == 2, "2, 6 and 8 are not joined"
+    page.select_option("#graph", "caffeine")
+    assert page.locator("#rings-said").text_content().endswith("Node 1 lies on none.")
+    page.select_option("#graph", "prism")
     page.locator("#picture [data-node='6']").focus()
     page.keyboard.press("ArrowRight")
     assert "Chosen: node 8" in page.locator("#graph-said").text_content()
@@ -169,6 +172,8 @@ def test_what_tells_two_graphs_apart(visit, file):
         page.select_option("#other", other)
         rows = page.locator("#verdicts tbody tr:has(td) td:nth-child(2)").all_text_contents()
         assert rows == ["no" if parted is None else "yes" for parted in found["parted"]]
+    page.select_option("#graph", "petersen")
+    assert page.input_value("#other") == "prism", "what most tests take for it is compared first"
     page.select_option("#other", "rook")
     assert "10 and 16 nodes: every test tells them apart" in page.locator("#verdict-said").text_content()
 
