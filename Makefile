@@ -36,6 +36,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	touch $@
 
 docs: $(VENV)/docs-ready  ## the documentation with its notebooks run, as build/site/index.html
+	@echo 'Notebooks that have changed are run, the first time all of them: this takes minutes.'
 	$(RUN)/python -m sphinx --fail-on-warning --keep-going -q -c docs/site -d build/doctrees . $(SITE)
 	$(RUN)/python docs/site/check_links.py $(SITE)
 
