@@ -26,7 +26,7 @@ from pggnn.nn import PGGNN
 from pggnn.train.engine.memory import peak_memory
 
 SHARD, BUFFER, BATCH, FEATURES = 100_000, 4, 512, 10
-TURN, EVERY = 100, 4
+TURN, EVERY = 200, 4
 """Batches of a turn, and turns of the streamed training for each in memory."""
 
 

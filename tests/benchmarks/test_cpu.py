@@ -63,6 +63,21 @@ def test_engine():
     assert found["engine / bare loop"] == pytest.approx(ratio)
 
 
+@pytest.mark.slow
+def test_stream(tmp_path, capsys):
+    """Two processes are started, which takes a while."""
+    assert (
+        command.main(["stream", "--graphs", "3000", "--folder", str(tmp_path), "--json", str(tmp_path / "json")]) == 0
+    )
+    (found,) = json.loads((tmp_path / "json").read_text())["figures"]["stream"].values()
+    assert found["graphs"] == 3000 and 400 < found["folder, GiB"] * 2**30 / 3000 < 600
+    ratio = found["streamed, graphs/s"] / found["in memory, graphs/s"]
+    assert found["streamed / in memory"] == pytest.approx(ratio)
+    assert 100 < found["its peak before the first shard, MiB"] <= found["peak of the process, MiB"]
+    assert [path.name for path in tmp_path.iterdir()] == ["json"]
+    assert set(record.GOALS["stream"]["PGGNN, linear cell, hidden 16, batch 512"]) <= set(found)
+
+
 def test_data_measures_what_is_there(data_root, monkeypatch, capsys):
     monkeypatch.setenv("PGGNN_DATA", str(data_root))
     exists = data.is_there

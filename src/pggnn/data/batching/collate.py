@@ -138,7 +138,9 @@ def _neighbourhoods(graphs: Graphs, center_row: int) -> tuple[Tensor, Tensor | N
         center = edge_index[center_row]
         order = torch.arange(center.size(0))
         if (center[1:] < center[:-1]).any():
-            order, in_order = torch.sort(center, stable=True)[1], False
+            # NumPy is ten times as fast where graphs follow one another, PyTorch twice as fast on one large graph
+            sort = np.argsort(center.numpy(), kind="stable") if len(part) > 1 else torch.sort(center, stable=True)[1]
+            order, in_order = torch.as_tensor(sort), False
         size = int(ptr[-1])
         degree[node : node + size] = torch.bincount(center, minlength=size)
         edge[slot : slot + order.size(0)] = order - starts(part.edges)[:-1].repeat_interleave(part.edges)

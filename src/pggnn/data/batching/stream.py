@@ -1,6 +1,7 @@
 """The batches of graphs that do not fit into memory: shards are read when needed, and shuffled some at a time."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
@@ -99,34 +100,35 @@ class StreamedBatches(IterableDataset[Batch]):
         worker = get_worker_info()
         first, every = (worker.id, worker.num_workers) if worker else (0, 1)
         generator = torch.Generator().manual_seed(derived_seed(self.seed, epoch, self.shard[0]))
-        step = 0
-        for graphs, sizes in self._windows(epoch):
-            order = torch.arange(len(graphs))
-            if self.sampling == "shuffle":
-                order = torch.randperm(len(graphs), generator=generator)
-            collater = Collater(graphs, self.device)
-            del graphs
-            for numbers in order.split(sizes):
-                if step % every == first:
-                    yield collater.collate(numbers)
-                step += 1
-            del collater  # before the next graphs are read
+        step, windows = 0, self._windows(epoch)
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(next, windows, None)
+            while (window := coming.result()) is not None:
+                coming = reader.submit(next, windows, None)  # while this one is trained on
+                collater, sizes = window
+                order = torch.arange(len(collater.graphs))
+                if self.sampling == "shuffle":
+                    order = torch.randperm(len(order), generator=generator)
+                for numbers in order.split(sizes):
+                    if step % every == first:
+                        yield collater.collate(numbers)
+                    step += 1
 
-    def _windows(self, epoch: int) -> Iterator[tuple[Graphs, list[int]]]:
+    def _windows(self, epoch: int) -> Iterator[tuple[Collater, list[int]]]:
         """The graphs that are shuffled together, and the sizes of their batches."""
         pieces, sizes = self._pieces(epoch), self._sizes()
         width = self.buffer if self.sampling == "shuffle" else 1
         left: list[Graphs] = []
         for place in range(0, len(pieces), width):
             read = (self.shards.read(number).chunk(*part) for number, *part in sorted(pieces[place : place + width]))
-            window = Graphs.join([*left, *read])
-            whole = int(torch.searchsorted(sizes.cumsum(0), len(window), right=True))
+            graphs = Graphs.join([*left, *read])
+            whole = int(torch.searchsorted(sizes.cumsum(0), len(graphs), right=True))
             count = int(sizes[:whole].sum())
+            left = [Graphs.join([graphs.chunk(count, len(graphs))])]
             if whole:
-                yield window.chunk(0, count), sizes[:whole].tolist()
-            left = [Graphs.join([window.chunk(count, len(window))])]
+                yield Collater(graphs.chunk(0, count), self.device), sizes[:whole].tolist()
             sizes = sizes[whole:]
-            del window
+            del graphs
 
     def _pieces(self, epoch: int) -> list[tuple[int, int, int]]:
         """The part of each shard that this process reads: its number, first graph and last."""
