@@ -55,7 +55,7 @@ def test_every_neighbour_is_sampled_as_often_as_the_next(example):
 
 
 def test_blocks_with_all_neighbours_give_what_the_whole_graph_gives(example):
-    data = example.planted(400, classes=5)
+    data = example.planted(300)
     largest = int(torch.bincount(data.edge_index[1]).max())
     model = example.Net(5, 8, 5, 2).eval()
     with torch.no_grad():

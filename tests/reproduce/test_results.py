@@ -62,7 +62,7 @@ def test_every_cell_is_a_run_and_has_a_published_figure(table, tmp_path):
 def test_rows_are_what_their_names_say(table, tmp_path):
     configs = runs(table, tmp_path)
     for (model, data), config in configs.items():
-        label = {"3-WL-GNN": "PPGN", "WL kernel": "WL"}.get(model, model.partition(" (")[0])
+        label = {"3-WL-GNN": "PPGN", "WL kernel": "WL", "GraphSAGE": "SAGE"}.get(model, model.partition(" (")[0])
         assert MODELS[config.model.name].label == label
         assert (config.protocol.kind == "nested") == ("nested" in model)
         assert config.model.edge_features == ("bonds" in model)
