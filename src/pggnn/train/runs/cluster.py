@@ -145,6 +145,7 @@ class RayPool:
     def start(self, arguments: list[str], errors: Path) -> RayTask:
         """Has a node train. It must find in the file ``errors`` what is written there now."""
         token = uuid4().hex
+        errors.unlink(missing_ok=True)  # a process whose node was lost may still write to the one before
         errors.write_text(token)
         answer = self._train.remote(os.getcwd(), self._environment, str(errors), token, arguments)
         self._tasks.append(RayTask(self._ray, answer, errors))

@@ -117,7 +117,7 @@ def train_on_node(place: str, environment: dict[str, str], errors: str, token: s
         return STOPPED
     with open(errors, "w") as file, redirect_stdout(file), redirect_stderr(file):
         with suppress(ValueError), locked(Path(errors).parent, True, ENDING):
-            pass
+            pass  # once free, the training locks it itself, or says that it is in use
         try:
             return run(arguments)
         except Exception:
