@@ -11,6 +11,8 @@ from typing import Any
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
+from jupyter_cache import get_cache
+from jupyter_cache.executors import load_executor
 from pygments.lexers.special import TextLexer
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
@@ -71,6 +73,16 @@ html_copy_source = html_show_sourcelink = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
 pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
+
+
+def run_notebooks(app: Sphinx) -> None:
+    """Runs the notebooks that have changed, one on each core. One that fails is run again where its page is read, and
+    reported there."""
+    cache = get_cache(nb_execution_cache_path)
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        if page.read_text(encoding="utf-8").startswith("---\nfile_format: mystnb"):
+            cache.add_nb_to_project(str(page), read_data={"name": "myst_nb_md", "type": "plugin"})
+    load_executor("temp-parallel", cache).run_and_cache(timeout=nb_execution_timeout)
 
 
 def mathml(visitor: Any, node: nodes.Element) -> None:
@@ -161,5 +173,6 @@ def setup(app: Sphinx) -> None:
     app.connect("missing-reference", resolve, priority=400)
     app.connect("autodoc-process-docstring", plain_bars)
     app.add_html_math_renderer("mathml", inline_renderers=(mathml, None), block_renderers=(mathml, None))
+    app.connect("builder-inited", run_notebooks)
     app.connect("source-read", with_contents)
     app.connect("build-finished", add_files)
