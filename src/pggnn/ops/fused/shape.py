@@ -1,5 +1,6 @@
 """What fits a GPU: how the fused kernels cut the operation up there, and what they cannot do."""
 
+import os
 from functools import cache
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ import torch
 import triton
 from torch import Tensor
 
-INTERPRETED = bool(triton.knobs.runtime.interpret)
+INTERPRETED = os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "y", "yes", "on", "true")
 """Whether kernels run on the CPU, in Triton's interpreter."""
 KERNELS = ("lstm", "gru", "srn", "srn-relu", "srn-identity", "linear")
 """Cells that the kernels know, see :mod:`pggnn.ops.triton.cells` and :mod:`pggnn.ops.triton.linear`."""
