@@ -1,4 +1,4 @@
-"""An epoch of ZINC that reads rings beside neighbours, against neighbours alone; on a GPU if there is one."""
+"""An epoch of ZINC that reads rings beside neighbours, against neighbours alone and CIN; on a GPU if there is one."""
 
 import statistics
 import tempfile
@@ -15,9 +15,11 @@ from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, Run
 from pggnn.train.engine.loop import Callback
 from pggnn.train.runs.run import first_training
 
-CASES: dict[str, Any] = {"star": ["star"], "star and rings": ["star", "rings"]}
+CASES: dict[str, dict[str, Any]] = {"star": {"reads": ["star"]}, "star and rings": {"reads": ["star", "rings"]}}
 if ON_GPU:
-    CASES |= {"sum": ["sum"], "sum and rings": ["sum", "rings"]}
+    CASES |= {"sum": {"reads": ["sum"]}, "sum and rings": {"reads": ["sum", "rings"]}}
+BLOCKS = {"cell": "gru", "rnn_layers": 1, "block": "residual", "scores": "last", "edge_features": True}
+CASES = {name: BLOCKS | options for name, options in CASES.items()} | {"CIN": {"name": "cin"}}
 STEPS = None if ON_GPU else 2
 """Batches that are timed; all on a GPU."""
 
@@ -30,8 +32,8 @@ def rings() -> Figures:
     graphs = Graphs.of(load("ZINC"))
     with tempfile.TemporaryDirectory() as folder:
         trainings = {
-            name: first_training(config(reads), graphs, Path(folder) / name.replace(" ", "-"))
-            for name, reads in CASES.items()
+            name: first_training(config(options), graphs, Path(folder) / name.replace(" ", "-"))
+            for name, options in CASES.items()
         }
         times: dict[str, list[float]] = {name: [] for name in CASES}
         for _ in range(4 if ON_GPU else 3):
@@ -41,14 +43,13 @@ def rings() -> Figures:
     found = {name: statistics.median(values[1:]) for name, values in times.items()}
     for name, value in found.items():
         yield "ZINC, 8 blocks of 64", f"{name}, {'epoch' if ON_GPU else f'{STEPS} batches'}, s", value
-    yield "ZINC, 8 blocks of 64", "star and rings / star", found["star and rings"] / found["star"]
+    for other in ("star", "CIN"):
+        yield "ZINC, 8 blocks of 64", f"star and rings / {other}", found["star and rings"] / found[other]
 
 
-def config(reads: Any) -> Config:
+def config(options: dict[str, Any]) -> Config:
     """The network and its training."""
-    model = ModelConfig(
-        hidden=64, layers=8, cell="gru", rnn_layers=1, reads=reads, block="residual", scores="last", edge_features=True
-    )
+    model = ModelConfig(hidden=64, layers=8, **options)
     optim = OptimConfig(batch_size=128, sampling="draws" if STEPS else "shuffle", steps=STEPS, loss="mae", clip=1.0)
     run = RunConfig(precision="tf32" if ON_GPU else "32", tensorboard=False)
     return replace(Config(DataConfig("ZINC")), model=model, optim=optim, run=run)
