@@ -70,7 +70,8 @@ def reproduce(
     notes = [*TABLES[name].notes_on(row for row, _ in ended), *departures, f"Made by `{command}`."]
     write_text(stem.with_suffix(".md"), markdown(name, title, shown, notes))
     write_json(stem.with_suffix(".json"), [asdict(cell) for cell in shown])
-    write_table([folder for folder in folders.values() if is_run(folder)], stem.with_suffix(".html"))
+    if begun := [folder for folder in folders.values() if is_run(folder)]:
+        write_table(begun, stem.with_suffix(".html"))
     return shown, stem.with_suffix(".md")
 
 

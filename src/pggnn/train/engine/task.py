@@ -90,7 +90,9 @@ class Task:
         if self.kind == "classification":
             counts = targets[targets >= 0].bincount(minlength=self.schema.out_channels)
             return ((counts + 1) / (counts.sum() + len(counts))).log()
-        mean: Tensor = (targets.nanmedian(0).values if self.loss_name == "mae" else targets.nanmean(0)).nan_to_num()
+        known = targets.cpu()  # a GPU has no repeatable median
+        mean: Tensor = known.nanmedian(0).values if self.loss_name == "mae" else known.nanmean(0)
+        mean = mean.nan_to_num().to(targets.device)
         return mean.clamp(1e-4, 1 - 1e-4).logit() if self.kind == "multilabel" else mean
 
     def baseline(self, guess: Tensor, targets: Tensor) -> dict[str, float]:
