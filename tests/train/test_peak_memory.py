@@ -1,4 +1,5 @@
 import json
+import platform
 import subprocess
 import sys
 
@@ -45,3 +46,25 @@ def test_a_gpu_is_on_record_where_the_run_has_it(small, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
     found = [describe_machine(small(run_device=device))["gpu"] for device in ("cpu", "auto", "cuda")]
     assert found == [None, "a GPU", "a GPU"]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_a_training_keeps_freed_memory():
+    """With glibc's defaults large tensors are mapped from the system, each time anew."""
+    script = """
+import ctypes, torch
+from pggnn.train.runs.run import keep_freed_memory
+libc = ctypes.CDLL(None)
+fields = [(f"n{i}", ctypes.c_size_t) for i in range(10)]
+libc.mallinfo2.restype = type("Info", (ctypes.Structure,), {"_fields_": fields})
+def mapped():
+    before = libc.mallinfo2().n4
+    held = torch.ones(2**24)
+    return libc.mallinfo2().n4 - before
+print(mapped())
+keep_freed_memory()
+print(mapped())
+"""
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    before, after = map(int, said.split())
+    assert before >= 2**26 and after == 0
