@@ -1,9 +1,11 @@
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
 
+from pggnn import console
 from pggnn.cli import main, parser
 from pggnn.console import loading
 from pggnn.report.figures import draw_counts, draw_group
@@ -129,10 +131,14 @@ def test_the_nearest_command_is_named(given, meant, capsys):
     assert f"; did you mean {meant}?" in capsys.readouterr().err
 
 
-def test_a_terminal_says_what_takes_seconds(monkeypatch, capsys):
+def test_a_terminal_and_a_pipe_say_what_takes_seconds(monkeypatch, capsys):
     with loading():
         pass
-    assert capsys.readouterr().err == "", "a file has no use for it"
+    assert capsys.readouterr().err == "", "it took no time"
+    monkeypatch.setattr(console, "PATIENCE", 0.01)
+    with loading():
+        time.sleep(0.5)
+    assert capsys.readouterr().err == "Loading PyTorch …\n", "a pipe has it once, in a line"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with loading():
         said = capsys.readouterr().err

@@ -31,7 +31,8 @@ FULL = (
 )  # fmt: skip
 """Error messages of a GPU that has too little memory for tensors, the process, Triton's kernels or cuBLAS, or
 whose server (MPS) takes no further process."""
-
+PATIENCE = 1.5
+"""Seconds that may pass without a word."""
 
 _CONTROL = re.compile("[\0-\t\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What moves a terminal's cursor, changes its colours or the direction of writing, or cannot be encoded; not the end of
@@ -86,13 +87,20 @@ def is_gpu_full(said: str) -> bool:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Says on a terminal what it is that takes seconds, and the first time half a minute: importing PyTorch and PyG."""
-    said = "Loading PyTorch …" if sys.stderr.isatty() else ""
-    print(said, end="", file=sys.stderr, flush=True)
+    """Says what it is that takes seconds, and the first time half a minute: importing PyTorch and PyG. On a terminal
+    while it lasts, elsewhere in a line once it has lasted for :data:`PATIENCE`."""
+    said, shown = "Loading PyTorch …", sys.stderr.isatty()
+    later = threading.Timer(PATIENCE, say, (said, sys.stderr))
+    later.daemon = True
+    if shown:
+        print(said, end="", file=sys.stderr, flush=True)
+    else:
+        later.start()
     try:
         yield
     finally:
-        print(f"\r{' ' * len(said)}\r" if said else "", end="", file=sys.stderr, flush=True)
+        later.cancel()
+        print(f"\r{' ' * len(said)}\r" if shown else "", end="", file=sys.stderr, flush=True)
 
 
 class Parser(argparse.ArgumentParser):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pggnn.console import add_command, add_data_root, fill, print_table, say, tracked
+from pggnn.console import add_command, add_data_root, fill, loading, print_table, say, tracked
 from pggnn.data.catalogue import CATALOGUE, DatasetEntry, lookup
 from pggnn.data.loading import is_own
 
@@ -88,7 +88,8 @@ def list_sets(args: argparse.Namespace) -> None:
 
 def print_stats(args: argparse.Namespace) -> None:
     """Prints Table 7 for the chosen sets."""
-    from pggnn.data.stats import NOTES, PAPER, differences, own_statistics, statistics
+    with loading():
+        from pggnn.data.stats import NOTES, PAPER, differences, own_statistics, statistics
 
     if bool(args.names) == args.all:
         raise ValueError("name the data sets, or ask for --all of them")
@@ -173,7 +174,8 @@ def get(args: argparse.Namespace) -> None:
 
 def print_check(args: argparse.Namespace) -> None:
     """Says what a file of graphs holds, or all that is wrong with it."""
-    from pggnn.data.check import check
+    with loading():
+        from pggnn.data.check import check
 
     options = {"target": args.target, "smiles": args.smiles, "skip_invalid": args.skip_invalid}
     given = {name: value for name, value in options.items() if value}

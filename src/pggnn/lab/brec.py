@@ -101,10 +101,11 @@ def add_command(commands: Any, graphs: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compares the chosen pairs and prints what came out."""
-    from pggnn.data.sets.brec import BREC
-    from pggnn.lab.named_graphs import read_graphs
-    from pggnn.lab.paired_comparison import Protocol, Results, all_pairs, brec_pairs
-    from pggnn.train.config import ModelConfig
+    with console.loading():
+        from pggnn.data.sets.brec import BREC
+        from pggnn.lab.named_graphs import read_graphs
+        from pggnn.lab.paired_comparison import Protocol, Results, all_pairs, brec_pairs
+        from pggnn.train.config import ModelConfig
 
     if min(args.jobs, args.numberings, args.most_steps) < 1 or args.epochs < 0:
         raise ValueError("--jobs, --numberings and --most-steps must be at least 1, and --epochs at least 0")

@@ -3,7 +3,7 @@
 import argparse
 from functools import partial
 
-from pggnn.console import add_command, fill, print_table, say
+from pggnn.console import add_command, fill, loading, print_table, say
 from pggnn.lab import brec, counting_cli, ladder_cli
 from pggnn.lab.ladder_cli import verdict
 
@@ -59,8 +59,9 @@ def add_commands(lab: argparse.ArgumentParser) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     """Prints the outcome of each test."""
-    from pggnn.lab.named_graphs import isomorphic, read_graph
-    from pggnn.lab.refinement.wl import TESTS
+    with loading():
+        from pggnn.lab.named_graphs import isomorphic, read_graph
+        from pggnn.lab.refinement.wl import TESTS
 
     a, b = read_graph(args.a), read_graph(args.b)
     for name, graph in ((args.a, a), (args.b, b)):
@@ -80,7 +81,8 @@ def compare(args: argparse.Namespace) -> None:
 
 def theorems(args: argparse.Namespace) -> None:
     """Prints each claim's check; fails if one does not hold."""
-    from pggnn.lab.theorems import CLAIMS
+    with loading():
+        from pggnn.lab.theorems import CLAIMS
 
     failed = []
     notes = []
