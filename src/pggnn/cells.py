@@ -101,6 +101,9 @@ class Recurrence(torch.nn.Module):
         <All keys matched successfully>
     """
 
+    weight_ih_l0: Parameter
+    bias_ih_l0: Parameter
+
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, cell: str = "lstm") -> None:
         super().__init__()
         if not isinstance(cell, str) or cell not in CELLS:
@@ -137,7 +140,7 @@ class Recurrence(torch.nn.Module):
     @property
     def input_size(self) -> int:
         """Width of the rows that the first layer reads; -1 as long as it is not known."""
-        weight = self.layer(0)[0]
+        weight = self.weight_ih_l0
         return -1 if isinstance(weight, UninitializedParameter) else weight.size(1)
 
     def layer(self, index: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -149,8 +152,7 @@ class Recurrence(torch.nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The first layer's gate rows ``W_ih x + b_ih``: once per node, however many sequences read them."""
-        weight_ih, _, bias_ih, _ = self.layer(0)
-        return torch.nn.functional.linear(x, weight_ih, bias_ih)
+        return torch.nn.functional.linear(x, self.weight_ih_l0, self.bias_ih_l0)
 
     @property
     def recurrent_weights(self) -> list[Tensor]:

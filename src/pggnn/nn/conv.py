@@ -130,7 +130,7 @@ class SequenceConv(MessagePassing):
         if self.lin_center is None or center_x is None:
             return None
         rows: Tensor = self.lin_center(center_x)
-        return rows.repeat(self.numberings, 1)
+        return rows if self.numberings == 1 else rows.repeat(self.numberings, 1)
 
     def _structure_rows(self) -> Tensor | None:
         """What each structural bit adds to the gates; where the cell is linear, to its input b alone."""
@@ -186,7 +186,7 @@ class SequenceConv(MessagePassing):
 
     def check(self, plan: Plan, neighbor_x: Tensor, center_x: Tensor | None, edge_attr: OptTensor) -> None:
         """Refuses what does not fit the layer or the plan, and says what would."""
-        weights = self.rnn.layer(0)[0].dtype
+        weights = self.rnn.weight_ih_l0.dtype
         if plan.degree.device != neighbor_x.device:
             raise ValueError(f"edges are on {plan.degree.device}, but features on {neighbor_x.device}; use .to()")
         for name, tensor, nodes, channels in (
