@@ -72,6 +72,17 @@ def test_figures_of_rings_and_gin_are_those_of_the_outcomes(folder, column):
         assert shown[family] == [compared, apart] and unreliable == "0"
 
 
+def test_figures_of_ppgn_are_those_of_the_outcomes():
+    lines = (ROOT / "results" / "brec" / "ppgn" / "pairs.jsonl").read_text().splitlines()
+    outcomes = [PairResult(**json.loads(line)) for line in lines]
+    assert len({one.pair for one in outcomes}) == len(outcomes)
+    text = (ROOT / "docs" / "rivals.md").read_text()
+    rows = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", text, re.MULTILINE)]
+    shown = {cells[0]: [cell.strip("*") for cell in cells[2:]] for cells in rows if len(cells) == 5}
+    for family, apart, compared, unreliable, _ in summarise(outcomes)[1:]:
+        assert shown[family] == [compared, apart, unreliable]
+
+
 @pytest.mark.parametrize(
     ("folder", "column", "apart"),
     [("structure0", "no bits", 0), ("structure1", "one bit", 118), ("trios", "trios", 209)],
