@@ -26,8 +26,8 @@ from pggnn.nn import PGGNN
 from pggnn.train.engine.memory import peak_memory
 
 SHARD, BUFFER, BATCH, FEATURES = 100_000, 4, 512, 10
-TURN, EVERY = 200, 4
-"""Batches of a turn, and turns of the streamed training for each in memory."""
+TURN, EVERY = 200, 10
+"""Batches of a turn, and turns of the streamed training for each in memory: shards are read ahead during those, too."""
 
 
 def stream(graphs: int = 10_000_000, folder: str | None = None) -> Figures:
