@@ -291,7 +291,7 @@ TABLES: dict[str, Table] = {
     ),
     "groups": other_groups.TABLE,
     "rings": Table(
-        "Molecules by what a layer reads: mean absolute error (ZINC), AUROC (molhiv), average precision (Peptides)",
+        "Molecules by what a layer reads: MAE (ZINC), AUROC (molhiv), AP (Peptides)",
         {"ZINC": "zinc_rings", "MOLHIV": "molhiv", "PEPTIDES": "peptides"},
         {
             "PG-GNN (sum, rings)": Row(published=None),
