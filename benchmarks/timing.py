@@ -1,9 +1,10 @@
 """Time and memory of a task. Without a GPU the CPU's clock is used, so that GPU benchmarks can be tried anywhere."""
 
+import ctypes
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,8 @@ def peak_memory(task: Task) -> int:
         lines = Path("/proc/self/status").read_text().splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
+    with suppress(AttributeError):  # another C library than glibc
+        ctypes.CDLL(None).malloc_trim(0)  # a training may have had it keep freed memory
     CLEAR_REFS.write_text("5")  # resets the peak to what is resident now
     before = resident("VmRSS")
     task()

@@ -247,8 +247,8 @@ def test_runs_of_table_2_are_not_trained_again_for_the_tables_that_explain_it(tm
     )
 
 
-def test_time_that_is_too_short_for_an_epoch_leaves_nothing_and_says_so(tmp_path, capsys):
-    given = ["--quick", "--only", "GIN", "PROTEINS", "--minutes", "1e-6", "--jobs", "1"]
+def test_time_that_is_too_short_for_an_epoch_leaves_nothing_and_says_so(data_root, tmp_path, capsys):
+    given = ["--quick", "--only", "GIN", "PROTEINS", "--minutes", "1e-6", "--jobs", "1", "--data.root", str(data_root)]
     assert main(["reproduce", "table3", *given, "--out", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert "That is 3 of unknown length. The same command goes on." in said.err
