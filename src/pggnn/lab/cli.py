@@ -118,10 +118,11 @@ def sampling(args: argparse.Namespace) -> None:
 
 def walks(args: argparse.Namespace) -> None:
     """Prints estimates of the triangles at a node against the number of samples, beside the exact count."""
-    import numpy as np
+    with loading():
+        import numpy as np
 
-    from pggnn.lab.named_graphs import read_graph
-    from pggnn.lab.walks import ego_net, estimate
+        from pggnn.lab.named_graphs import read_graph
+        from pggnn.lab.walks import ego_net, estimate
 
     net = ego_net(read_graph(args.graph), args.node)
     say(f"node {args.node} of {args.graph}: {net.degree} neighbours, {net.triangles} triangles, exactly")

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
-from pggnn.console import add_command, add_out, print_table, say
+from pggnn.console import add_command, add_out, loading, print_table, say
 
 if TYPE_CHECKING:
     from pggnn.lab import sensitivity, transfer
@@ -58,8 +58,9 @@ def show_transfer(args: argparse.Namespace) -> None:
     """Prints what networks trained on small graphs make of larger ones; progress goes to standard error."""
     from rich.console import Console
 
-    from pggnn.lab.transfer import BUDGETS, DENSE, NODES, PROBABILITY, QUICK, run
-    from pggnn.train.runs.progress import Bars
+    with loading():
+        from pggnn.lab.transfer import BUDGETS, DENSE, NODES, PROBABILITY, QUICK, run
+        from pggnn.train.runs.progress import Bars
 
     experiment = "clustered" if args.clustered else "sparse"
     budget = QUICK if args.quick else BUDGETS[experiment]
@@ -93,8 +94,9 @@ def show_sensitivity(args: argparse.Namespace) -> None:
     """Prints how answers change; progress goes to standard error."""
     from rich.console import Console
 
-    from pggnn.lab.sensitivity import FULL, QUICK, run, run_folder
-    from pggnn.train.runs.progress import Bars
+    with loading():
+        from pggnn.lab.sensitivity import FULL, QUICK, run, run_folder
+        from pggnn.train.runs.progress import Bars
 
     if args.numberings < 1 or args.graphs < 1:
         raise ValueError(f"--numberings and --graphs must be at least 1, got {args.numberings} and {args.graphs}")

@@ -130,9 +130,9 @@ def _describe(name: str, configs: dict[RunKey, Config], left: list[tuple[Config,
         begun = ", ".join(str(len(records)) for records in here if records)
         at = f" at epoch {begun} of {config.optim.epochs}" if begun else ""
         lines.append(f"  {model} on {data}: {len(here)} of {len(logs)}{at}")
-    known = [f"at most {seconds / 60 / jobs:.1f} minutes at this pace"] * bool(seconds)
-    beyond = known + [f"{unknown} of unknown length"] * bool(unknown)
-    lines.append(f"That is {', and '.join(beyond)}. The same command goes on.")
+    length = [f"at most {seconds / 60 / jobs:.1f} minutes at this pace"] * (unknown < len(left))
+    length += [f"{unknown} of unknown length"] * bool(unknown)
+    lines.append(f"That is {', and '.join(length)}. The same command goes on.")
     return "\n".join(lines)
 
 
