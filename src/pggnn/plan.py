@@ -198,6 +198,11 @@ class Plan:
         return replace(self, **changed)
 
 
+def slot_numbers(plan: Plan) -> Tensor:
+    """``[E]``, for :meth:`Plan.derived`: the rows that are read where each slot has its own, in their order."""
+    return torch.arange(plan.num_edges, device=plan.neighbor.device)
+
+
 def as_plan(edge_index: Tensor | Plan, num_nodes: int | tuple[int, int], flow: str) -> Plan:
     """The plan of these edges, or the one that was given, if it was built with this flow."""
     if not isinstance(edge_index, Plan):

@@ -27,7 +27,7 @@ def outcome(x, real, kernel, monkeypatch):
 
 @needs_triton
 @pytest.mark.parametrize("dtype", [torch.float, torch.bfloat16])
-@pytest.mark.parametrize(("rows", "channels"), [(1, 1), (3, 5), (70, 16), (300, 12), (1100, 9)])
+@pytest.mark.parametrize(("rows", "channels"), [(1, 1), (3, 5), (70, 16), (300, 12), (1100, 9), (4500, 130)])
 def test_kernel_is_the_formula(rows, channels, dtype, monkeypatch):
     x = (3 * torch.randn(rows, channels, device=DEVICE) + 1).to(dtype)
     real = torch.rand(rows, device=DEVICE) < 0.7

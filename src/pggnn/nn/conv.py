@@ -9,10 +9,11 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.typing import OptPairTensor, OptTensor, Size
 
 from pggnn.cells import CELLS, LazyRecurrence, Recurrence, is_integer
+from pggnn.nn.readout import unpool
 from pggnn.ops import check_backend, group_recurrence
 from pggnn.ops.structure import MOST_BITS
 from pggnn.orderings import STRUCTURED, Frame, Orderings, Reading, Reduce, read
-from pggnn.plan import Plan, as_plan
+from pggnn.plan import Plan, as_plan, slot_numbers
 
 
 class SequenceConv(MessagePassing):
@@ -147,8 +148,8 @@ class SequenceConv(MessagePassing):
         if needs_root and self.numberings > 1:
             centers = centers.repeat(self.numberings, 1)
         if self.lin_edge is not None and edge_attr is not None:
-            edges = gates.index_select(0, plan.neighbor) + self.lin_edge(edge_attr).index_select(0, plan.edge)
-            rows = torch.arange(plan.num_edges, device=edges.device)
+            edges = unpool(gates, plan.neighbor, plan) + self.lin_edge(edge_attr.index_select(0, plan.edge))
+            rows = plan.derived(slot_numbers)
             return (torch.cat([edges, centers]), rows, plan.num_edges) if needs_root else (edges, rows, 0)
         if centers is not gates:
             return torch.cat([gates, centers]), plan.neighbor, gates.size(0)

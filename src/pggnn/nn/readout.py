@@ -7,6 +7,7 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.lists import ListPlan
 from pggnn.ops import HAS_TRITON
+from pggnn.ops.operator import has_tangents
 from pggnn.plan import Plan
 
 READOUTS = ("sum", "mean", "both", "log")
@@ -91,4 +92,6 @@ def check_graphs(batch: OptTensor, size: int | None) -> None:
 
 
 def _has_kernel(x: Tensor) -> bool:
-    return HAS_TRITON and x.is_cuda and x.dtype != torch.double and not torch.compiler.is_compiling()
+    if not HAS_TRITON or not x.is_cuda or x.dtype == torch.double or torch.compiler.is_compiling():
+        return False
+    return not torch._C._are_functorch_transforms_active() and not has_tangents((x,))

@@ -8,7 +8,7 @@ import triton
 from torch import Tensor
 
 from pggnn.groups import GROUPS
-from pggnn.ops.fused.sum import add_up, shared_readers
+from pggnn.ops.fused.sum import sum_slots
 from pggnn.ops.graph import Graph
 from pggnn.ops.linear.arcs import is_sum_of_arcs
 from pggnn.ops.triton import arcs as arcs_kernels
@@ -54,7 +54,6 @@ class FusedLinear:
         edges = self.graph.rows.size(0)
         d_slots = self.gates.new_zeros(edges + self.nodes, 2 * self.hidden).float()
         d_center = self.center.new_empty(self.center.shape).float()
-        d_gates = self.gates.new_empty(self.gates.shape).float()
         kernel = arcs_kernels.arcs_backward if self.whole else steps_kernels.steps_backward
         launches = list(self._launches(SCRATCH)) if d_out.numel() > 0 else []
         scratch = d_slots.new_empty(max((nodes * numbers for _, nodes, numbers, _ in launches), default=0))
@@ -63,8 +62,7 @@ class FusedLinear:
                 *self.inputs, begin, self.graph.root, d_out.contiguous(), d_slots, d_center, scratch, edges, numbers,
                 **options,
             )  # fmt: skip
-        readers = shared_readers(self.graph.rows, self.gates.size(0), self.plan)
-        add_up(d_slots, d_gates, *readers, self.graph.root, self.nodes)
+        d_gates = sum_slots(d_slots, self.gates, self.graph, self.plan)
         return d_gates, [*(torch.zeros_like(one) for one in self.weights[:2]), d_center]
 
     def _launches(self, most: int | None = None) -> Iterator[tuple[int, int, int, dict[str, Any]]]:

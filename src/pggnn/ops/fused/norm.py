@@ -3,13 +3,16 @@
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 
 from pggnn.ops.operator import Gradients, differentiable_once
-from pggnn.ops.triton.norm import normalise, normalise_back
+from pggnn.ops.triton.norm import measure, measure_back, normalise, normalise_back
 
-CHANNELS = 8
-"""Channels of a program: neighbours in memory that are read together."""
+LEAST_ROWS, MOST_BLOCKS = 32, 128
+"""Rows of a program at least, and blocks of rows at most: every program adds up what is left of all."""
+ELEMENTS = 8192
+"""Numbers that a program reads at a time."""
 
 
 class RowNormalisation(torch.autograd.Function):
@@ -21,11 +24,14 @@ class RowNormalisation(torch.autograd.Function):
         batches: Tensor, eps: float, momentum: float,
     ) -> Tensor:  # fmt: skip
         x = x.contiguous()
-        out, statistics = torch.empty_like(x), x.new_empty(2, x.size(1), dtype=torch.float)
+        out, statistics = torch.empty_like(x), x.new_empty(3, x.size(1), dtype=torch.float)
+        grid, shape, blocks = cut(x)
+        parts = x.new_empty(3, grid[0], x.size(1), dtype=torch.float)
         with torch.cuda.device_of(x):
-            normalise[grid(x)](
-                x, real, weight, bias, out, statistics, running_mean, running_var, batches, *x.shape, eps, momentum,
-                **shape(x),
+            measure[grid](x, real, parts, *x.shape, **shape)
+            normalise[grid](
+                x, parts, weight, bias, out, statistics, running_mean, running_var, batches, *x.shape, eps, momentum,
+                **shape, BLOCKS=blocks,
             )  # fmt: skip
         ctx.save_for_backward(x, real, weight, statistics)
         return out
@@ -35,17 +41,20 @@ class RowNormalisation(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> Gradients:
         x, real, weight, statistics = ctx.saved_tensors
         d_x, d_weight, d_bias = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(weight)
-        normalise_back[grid(x)](
-            d_out.contiguous(), x, real, weight, statistics, d_x, d_weight, d_bias, *x.shape, **shape(x)
+        grid, shape, blocks = cut(x)
+        parts, d_out = x.new_empty(2, grid[0], x.size(1), dtype=torch.float), d_out.contiguous()
+        measure_back[grid](d_out, x, statistics, parts, *x.shape, **shape)
+        normalise_back[grid](
+            d_out, x, real, weight, statistics, parts, d_x, d_weight, d_bias, *x.shape, **shape, BLOCKS=blocks
         )
         return d_x, None, d_weight, d_bias, None, None, None, None, None
 
 
-def grid(x: Tensor) -> tuple[int]:
-    """A program for some channels each."""
-    return (-(-x.size(1) // CHANNELS),)
-
-
-def shape(x: Tensor) -> dict[str, int]:
-    """How much a program reads at a time: all of a small batch."""
-    return {"ROWS": 256 if x.size(0) <= 1024 else 1024, "C": CHANNELS, "num_warps": 8}
+def cut(x: Tensor) -> tuple[tuple[int, int], dict[str, int], int]:
+    """Blocks of rows by blocks of channels, the shape of one, and a power of two of as many blocks of rows."""
+    rows, channels = x.shape
+    block = max(LEAST_ROWS, triton.next_power_of_2(-(-rows // MOST_BLOCKS)))
+    width = min(triton.next_power_of_2(channels), ELEMENTS // block)
+    blocks = max(1, -(-rows // block))
+    shape = {"ROWS": block, "C": width, "num_warps": 4 if block * width <= ELEMENTS // 2 else 8}
+    return (blocks, -(-channels // width)), shape, triton.next_power_of_2(blocks)

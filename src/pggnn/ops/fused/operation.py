@@ -11,7 +11,7 @@ from pggnn.cells import split_layers
 from pggnn.ops.fused.geometry import Geometry
 from pggnn.ops.fused.shape import fetches, program_rows, total_memory
 from pggnn.ops.fused.structure import StructureBits, StructureGradient
-from pggnn.ops.fused.sum import add_up, shared_readers
+from pggnn.ops.fused.sum import sum_slots
 from pggnn.ops.fused.tiles import Chunk, Tiles, lay_out
 from pggnn.ops.fused.weights import WeightGradient
 from pggnn.ops.graph import Graph
@@ -56,7 +56,8 @@ class Fused:
         plan: Plan | None = None,
     ) -> None:  # fmt: skip
         self.gates = gates.detach().contiguous()
-        self.start, self.degree, self.rows, self.root = graph.start, graph.degree, graph.rows, graph.root
+        self.graph, self.start, self.degree = graph, graph.start, graph.degree
+        self.rows, self.root = graph.rows, graph.root
         self.reading, self.plan, self.workspace = reading, plan, workspace
         weights = [weight.detach().contiguous() for weight in weights]
         rows = None if graph.codes is None else weights.pop()
@@ -280,7 +281,7 @@ class Fused:
                 if bits is not None:
                     bits.add(chunk, begin, d_acts)
         if not scatters:
-            d_gates = self.sum_slots(d_gates)
+            d_gates = sum_slots(d_gates, self.gates, self.graph, self.plan)
         found = gradient.finish(program_rows(4))
         return d_gates, found if bits is None else [*found, bits.finish()]
 
@@ -329,10 +330,3 @@ class Fused:
             **geometry.layout, **geometry.gating, **geometry.reads, QUEUE=min(8, HELD * 32 * warps // wide),
             SCATTERS=scatters, num_warps=warps,
         )  # fmt: skip
-
-    def sum_slots(self, d_slots: Tensor) -> Tensor:
-        """Gradients of the gate rows from those of the slots that read them, in a fixed order."""
-        d_gates = torch.empty_like(self.gates)
-        readers = shared_readers(self.rows, self.gates.size(0), self.plan)
-        add_up(d_slots, d_gates, *readers, self.root, self.degree.numel())
-        return d_gates

@@ -7,8 +7,9 @@ import triton
 from torch import Tensor
 
 from pggnn.lists import ListPlan
+from pggnn.ops.graph import Graph
 from pggnn.ops.triton.sums import sum_rows
-from pggnn.plan import Plan
+from pggnn.plan import PaddedPlan, Plan, slot_numbers
 
 COLUMNS = 256
 """Columns of a program at most."""
@@ -55,7 +56,15 @@ class RowSpread(torch.autograd.Function):
 def readers(number: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The rows that have each number, number by number, and where those of each begin."""
     by_number, rows = torch.sort(number, stable=True)
-    return rows, torch.searchsorted(by_number, torch.arange(count + 1, device=number.device))
+    return rows, torch.searchsorted(by_number, torch.arange(count + 1, device=number.device, dtype=number.dtype))
+
+
+def checked_readers(number: Tensor, count: int, padded: bool) -> tuple[Tensor, Tensor]:
+    """The same of numbers that are known to be from 0 to ``count - 1``: what has fewer bits is sorted sooner. Where
+    they are ``padded``, the last number has no rows: those are padding, which nobody reads, and they are many."""
+    dtype = next(dtype for dtype in (torch.short, torch.int, torch.long) if count <= torch.iinfo(dtype).max)
+    rows, begins = readers(number.to(dtype), count)
+    return rows, torch.cat([begins[:-1], begins[-2:-1]]) if padded and count > 0 else begins
 
 
 def shared_readers(number: Tensor, count: int, plan: Plan | ListPlan | None) -> tuple[Tensor, Tensor]:
@@ -63,7 +72,7 @@ def shared_readers(number: Tensor, count: int, plan: Plan | ListPlan | None) -> 
     if isinstance(plan, ListPlan):
         known, key = plan.plan.known, (readers, ("owner" if number is plan.owner else "head", count))
         if key not in known:
-            known[key] = readers(number, count)
+            known[key] = checked_readers(number, count, number is plan.owner and isinstance(plan.plan, PaddedPlan))
         found: tuple[Tensor, Tensor] = known[key]
         return found
     name = next((name for name in ("neighbor", "center") if number is getattr(plan, name, None)), None)
@@ -71,7 +80,17 @@ def shared_readers(number: Tensor, count: int, plan: Plan | ListPlan | None) -> 
 
 
 def _field_readers(plan: Plan, name: str, count: int) -> tuple[Tensor, Tensor]:
-    return readers(getattr(plan, name), count)
+    return checked_readers(getattr(plan, name), count, name == "center" and isinstance(plan, PaddedPlan))
+
+
+def sum_slots(d_slots: Tensor, gates: Tensor, graph: Graph, plan: Plan | None) -> Tensor:
+    """Gradients of the gate rows from those of the slots that read them and, behind them, of the centres, in a fixed
+    order."""
+    if plan is not None and graph.rows is plan.known.get((slot_numbers, ())):
+        return d_slots[: gates.size(0)]
+    d_gates = torch.empty_like(gates)
+    add_up(d_slots, d_gates, *shared_readers(graph.rows, gates.size(0), plan), graph.root, graph.degree.numel())
+    return d_gates
 
 
 def add_up(values: Tensor, out: Tensor, rows: Tensor, begins: Tensor, root: int | None = None, own: int = 0) -> None:
@@ -83,9 +102,11 @@ def add_up(values: Tensor, out: Tensor, rows: Tensor, begins: Tensor, root: int 
     columns = min(COLUMNS, triton.next_power_of_2(width))
     parts = min(MOST_PARTS, triton.next_power_of_2(max(1, rows.numel() // count // LONG)))
     sums = out if parts == 1 else out.new_empty(parts, count, width, dtype=torch.float)
+    most = min(32, ELEMENTS // columns)
+    usual = min(most, triton.next_power_of_2(max(1, -(-rows.numel() // (count * parts)))))
     sum_rows[count, -(-width // columns), parts](
         values, sums, rows, begins, rows.numel(), count if root is None else root, own, width,
-        COLUMNS=columns, READERS=min(64, ELEMENTS // columns), PARTS=parts, num_warps=4,
+        COLUMNS=columns, USUAL=usual, READERS=most, PARTS=parts, num_warps=4 if columns > 64 else 2,
     )  # fmt: skip
     if parts > 1:
         out.copy_(sums.sum(0))

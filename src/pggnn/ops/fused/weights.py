@@ -10,6 +10,8 @@ from pggnn.ops.triton.sums import finish_weights, weight_gradient
 
 SHARE = 256
 """Rows from which on a share is worth it: each of them has to be added up in the end."""
+SIDE_BY_SIDE = 2
+"""Programs on a multiprocessor, where one does not fill it."""
 
 
 class WeightGradient:
@@ -21,7 +23,7 @@ class WeightGradient:
         self.side = min(geometry.width, 128 if geometry.dtype.itemsize == 2 and large else 64)
         self.tiles = (geometry.wide // self.side) * (geometry.width // self.side)
         self.alone = self.side > 64  # a program fills a multiprocessor
-        programs = geometry.processors * (1 if self.alone else 2)
+        programs = geometry.processors * (1 if self.alone else SIDE_BY_SIDE)
         self.shares = max(1, min(-(-rows // SHARE), -(-programs // self.tiles)))
         count = len(layers)
         self.matrices = geometry.empty(count * self.shares * 2 * geometry.wide, 1, torch.float32).chunk(count)

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from pggnn.ops.triton.index import reading, readings
-from pggnn.ops.triton.layout import by_field, place_of
+from pggnn.ops.triton.layout import by_field, column_at, place_of
 
 
 @triton.jit
@@ -16,9 +16,9 @@ def finish_weights(
     """Adds up the shares of :func:`weight_gradient` and puts them in the order of the weights."""
     W: tl.constexpr = FIELDS * HP
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    k = tl.arange(0, HP)
+    column = tl.arange(0, HP)
+    k = column_at(column, HP, WN, E)
     gate, unit = row // H, row % H
-    column = place_of(k, HP, WN, E)
     exists = row < GATES * H
     inner = exists[:, None] & (k < H)[None, :]
     out = row[:, None] * H + k[None, :]
@@ -30,7 +30,7 @@ def finish_weights(
         place = place_of(wide, W, WN, E)
         matrix = tl.zeros([ROWS, HP], tl.float32)
         vector = tl.zeros([ROWS], tl.float32)
-        for share in tl.range(shares, loop_unroll_factor=4):
+        for share in tl.range(shares, loop_unroll_factor=8):
             at = ((share * 2 + side) * W + place)[:, None] * HP + column[None, :]
             matrix += tl.load(d_weight + at, mask=inner, other=0)
             vector += tl.load(d_bias + share * W + place, mask=exists, other=0)
@@ -135,10 +135,11 @@ def gate_gradient(
 @triton.jit(do_not_specialize=["read", "root", "own"])
 def sum_rows(
     values, out, rows, begins, read, root, own, width,
-    COLUMNS: tl.constexpr, READERS: tl.constexpr, PARTS: tl.constexpr,
+    COLUMNS: tl.constexpr, USUAL: tl.constexpr, READERS: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Sums ``rows`` of ``values``, some columns of those that begin at ``begins``, or one of ``PARTS`` of them; see
-    :func:`pggnn.ops.fused.sum`. ``out`` is ``[PARTS, rows, width]``."""
+    :func:`pggnn.ops.fused.sum`. ``out`` is ``[PARTS, rows, width]``. ``USUAL`` rows are read at once, then ``READERS``
+    at a time."""
     number, part = tl.program_id(0), tl.program_id(2)
     begin, end = tl.load(begins + number), tl.load(begins + number + 1)
     share = tl.cdiv(end - begin, PARTS)
@@ -147,16 +148,22 @@ def sum_rows(
     col = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     exists = col < width
     centre = number - root
-    total = tl.zeros([COLUMNS], tl.float32)
+    total = sum_of(values, rows, begin, end, col, exists, width, USUAL)
     if (part == 0) & (centre >= 0) & (centre < own):
         total += tl.load(values + (read + centre).to(tl.int64) * width + col, mask=exists, other=0).to(tl.float32)
-    for first in range(begin, end, READERS):
-        place = first + tl.arange(0, READERS)
-        row = tl.load(rows + place, mask=place < end, other=0)
-        mask = (place < end)[:, None] & exists[None, :]
-        total += tl.sum(tl.load(values + row[:, None] * width + col[None, :], mask=mask, other=0).to(tl.float32), 0)
+    for first in range(begin + USUAL, end, READERS):
+        total += sum_of(values, rows, first, end, col, exists, width, READERS)
     at = (part * tl.num_programs(0) + number).to(tl.int64) * width + col
     tl.store(out + at, total.to(out.dtype.element_ty), mask=exists)
+
+
+@triton.jit
+def sum_of(values, rows, first, end, col, exists, width, NUMBER: tl.constexpr):
+    """The sum of ``NUMBER`` rows, or of those before ``end``."""
+    place = first + tl.arange(0, NUMBER)
+    row = tl.load(rows + place, mask=place < end, other=0)
+    mask = (place < end)[:, None] & exists[None, :]
+    return tl.sum(tl.load(values + row[:, None] * width + col[None, :], mask=mask, other=0).to(tl.float32), 0)
 
 
 @triton.jit
