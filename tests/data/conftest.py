@@ -4,6 +4,8 @@ import pytest
 
 from pggnn.data.sets.tu import TU
 
+pytest.register_assert_rewrite("numbered_graphs")
+
 
 @pytest.fixture(scope="session")
 def collab(data_root, cache):

@@ -2,7 +2,9 @@
 
 import re
 import shlex
+from operator import itemgetter
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 import torch
@@ -13,11 +15,25 @@ from pggnn.train.engine.models import lists_for
 from pggnn.train.options import parse
 from pggnn.train.runs import protocol
 from pggnn.train.runs.run import load_graphs
+from pggnn.train.runs.stored import Run
 from pggnn.train.runs.work import describe_work
 from pggnn.transforms import AddHops, AddPaths
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 TEXT = (DOCS / "beyond.md").read_text()
+TRAINED = {
+    "neighbours by a sum, rings in both directions": "more/short/rings/pg-gnn-sum-rings/zinc_rings",
+    "neighbours by a sum, rings as sets": "more/short/rings/pg-gnn-sum-ring-sets/zinc_rings",
+    "GIN": "rings/gin/zinc_rings",
+}
+"""The rows of "What it gives", and their runs in ``results/``."""
+
+
+def _table(section):
+    """The rows of a section's table, with its heading and the line below it."""
+    text = TEXT.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return [line.split(" | ") for line in re.findall(r"^\| (.+) \|$", text, re.MULTILINE)]
 
 
 def test_code_and_commands_run_in_order(tmp_path, monkeypatch, capsys):
@@ -49,6 +65,31 @@ def test_the_picture_shows_what_atom_5_reads():
             members = plan.neighbor[plan.center == sequence].tolist()
             read.add(" ".join(map(str, [5, *members, 5] if LISTS[kind].apart else members)))
     assert shown == read
+
+
+def test_the_rows_of_zinc_are_those_that_were_trained():
+    heading, _, *rows = _table("What it gives")
+    assert heading[1:] == ["60 epochs", "145 epochs", "200 epochs"]
+    assert [row[0] for row in rows] == list(TRAINED)
+
+
+@pytest.mark.parametrize("row", TRAINED)
+def test_figures_of_zinc_are_those_of_the_logs(row):
+    """Test MAE at the best validation epoch so far; "not trained" where a seed has not come that far."""
+    logs = Run.read(ROOT / "results" / TRAINED[row]).logs
+    assert [trial.seed for trial in logs] == [0, 1, 2, 3]
+    heading, *rows = _table("What it gives")
+    (shown,) = [cells[1:] for cells in rows if cells[0] == row]
+    for column, figure in zip(heading[1:], shown, strict=True):
+        epochs = int(column.removesuffix(" epochs"))
+        found = [
+            min((record for record in records if record["epoch"] <= epochs), key=itemgetter("val"))["test"]
+            for records in logs.values()
+            if records[-1]["epoch"] >= epochs
+        ]
+        whole = len(found) == len(logs)
+        expected = f"{fmean(found):.3f} ± {protocol.deviation(found):.3f}" if whole else "not trained"
+        assert figure == expected, column
 
 
 @pytest.mark.slow
