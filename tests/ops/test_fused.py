@@ -158,7 +158,8 @@ def test_odd_graphs(degrees):
     ("cell", "workspace", "degrees"),
     [("lstm", PARALLEL, (0, 1, 2, 4, 7)), ("gru", 150_000, (2, 3, 4, 3, 7)), ("srn", SERIAL, (0, 3, 2))],
 )  # fmt: skip
-def test_padded_plans(cell, workspace, degrees):
+@pytest.mark.parametrize("reading", [Reading(), Reading("trivial", "open")], ids=str)
+def test_padded_plans(cell, workspace, degrees, reading):
     """Padding changes nothing: kept whole, in chunks, and in slabs."""
     plan = Plan.build(random_graph(degrees), len(degrees))
     more = torch.tensor([[8, 1], [4, 6], [0, 3]]) if workspace > 0 else torch.tensor([[4, 3], [0, 2]])
@@ -168,8 +169,8 @@ def test_padded_plans(cell, workspace, degrees):
     last = torch.full((edges - plan.num_edges,), nodes - 1)
     degree = torch.cat([plan.degree, torch.zeros(filler, dtype=torch.long)])
     padded = PaddedPlan(
-        torch.cat([plan.neighbor, last]), torch.cat([plan.center, last]), torch.arange(edges),
-        degree.cumsum(0) - degree, degree, degree.argsort(descending=True, stable=True), more, torch.empty(nodes, 0),
+        torch.cat([plan.neighbor, torch.arange(len(last)) % len(degrees)]), torch.cat([plan.center, last]),
+        torch.arange(edges), degree.cumsum(0) - degree, degree, degree.argsort(descending=True, stable=True), more, torch.empty(nodes, 0),
     ).to(DEVICE)  # fmt: skip
     rnn = Recurrence(3, 5, 2, cell).to(DEVICE)
     gates = rnn(torch.randn(nodes, 3, device=DEVICE)).detach()
@@ -177,7 +178,7 @@ def test_padded_plans(cell, workspace, degrees):
     for graph, size in ((plan.to(DEVICE), len(degrees)), (padded, nodes)):
         rows = gates[:size].clone().requires_grad_()
         out = group_recurrence(
-            rows, rnn.recurrent_weights, graph, reading=Reading(), cell=cell, workspace=workspace, backend="triton"
+            rows, rnn.recurrent_weights, graph, reading=reading, cell=cell, workspace=workspace, backend="triton"
         )[: len(degrees)]  # fmt: skip
         d_rows, *d_weights = torch.autograd.grad(out.sin().sum(), [rows, *rnn.recurrent_weights])
         outcomes.append([out, d_rows[: len(degrees)], *d_weights])

@@ -11,14 +11,14 @@ from pggnn.cells import split_layers
 from pggnn.ops.fused.geometry import Geometry
 from pggnn.ops.fused.shape import fetches, program_rows, total_memory
 from pggnn.ops.fused.structure import StructureBits, StructureGradient
-from pggnn.ops.fused.sum import sum_slots
+from pggnn.ops.fused.sum import step_readers, sum_slots
 from pggnn.ops.fused.tiles import Chunk, Tiles, lay_out
 from pggnn.ops.fused.weights import WeightGradient
 from pggnn.ops.graph import Graph
 from pggnn.ops.triton.fields import backward_fields, forward_fields
 from pggnn.ops.triton.prepare import prepare_table, prepare_weights
 from pggnn.ops.triton.recurrence import backward_layer, forward_layer
-from pggnn.ops.triton.sums import gate_gradient, sequence_sum
+from pggnn.ops.triton.sums import gate_gradient, sequence_sum, sum_steps
 from pggnn.ops.triton.wide import backward_wide, forward_wide
 from pggnn.ops.workspace import SHARES
 from pggnn.orderings import Reading
@@ -28,6 +28,8 @@ WORTH_KEEPING = 16
 """The forward pass keeps 1/16 of all states if no more fit the workspace."""
 HELD = 32
 """Numbers that a thread reads at a time where gradients of gate rows are summed."""
+STEPS = 1024
+"""Numbers that a program reads at a time where those of single steps are summed."""
 NO_BITS = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
 """A layer without structural bits."""
 
@@ -254,8 +256,12 @@ class Fused:
     def backward(self, d_out: Tensor, saved: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of each weight."""
         scatters = not torch.are_deterministic_algorithms_enabled()
-        rows = self.gates.size(0) if scatters else self.rows.numel() + self.degree.numel()
-        d_gates = self.gates.new_zeros(rows, self.gates.size(1), dtype=torch.float)
+        steps = self.steps
+        if steps is None:
+            rows = self.gates.size(0) if scatters else self.rows.numel() + self.degree.numel()
+            d_gates = self.gates.new_zeros(rows, self.gates.size(1), dtype=torch.float)
+        else:
+            d_gates = torch.empty_like(self.gates)
         spares = saved.numel() > 0
         kept, self._kept = saved if spares else self._kept, None
         memory = self.memory() if kept is None else kept
@@ -277,10 +283,13 @@ class Fused:
                 if not ready:
                     self.run(chunk, begin, states, before)
                 d_acts = self.run_back(chunk, begin, states, carry, begin != begins[-1], d_out, gradient, spares)
-                self.reduce_gates(chunk, begin, d_acts, d_gates, scatters)
+                if steps is None:
+                    self.reduce_gates(chunk, begin, d_acts, d_gates, scatters)
+                else:
+                    self.sum_steps(d_acts, d_gates, *steps)
                 if bits is not None:
                     bits.add(chunk, begin, d_acts)
-        if not scatters:
+        if steps is None and not scatters:
             d_gates = sum_slots(d_gates, self.gates, self.graph, self.plan)
         found = gradient.finish(program_rows(4))
         return d_gates, found if bits is None else [*found, bits.finish()]
@@ -317,6 +326,26 @@ class Fused:
                 d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide], out=target)
             d_hidden = d_below
         return d_acts
+
+    @property
+    def steps(self) -> tuple[Tensor, Tensor] | None:
+        """:func:`step_readers`, if each slot is read by one step, and the steps of all are kept at the same time."""
+        once = self.reading.group == "trivial" and self.reading.frame == "open"
+        chunks = self.chunks
+        if not once or len(chunks) != 1 or chunks[0].slab is not None:
+            return None
+        if self.plan is None or self.rows is not self.plan.neighbor:
+            return None
+        return self.plan.derived(step_readers, self.gates.size(0), self.reading, self.geometry.shape.block)
+
+    def sum_steps(self, acts: Tensor, d_gates: Tensor, steps: Tensor, begins: Tensor) -> None:
+        """Writes the sums of the gate gradients of the steps that read each gate row."""
+        geometry = self.geometry
+        if d_gates.numel() > 0:
+            sum_steps[(d_gates.size(0),)](
+                acts, d_gates, steps, begins, **geometry.layout, **geometry.gating,
+                READERS=max(1, STEPS // geometry.wide), num_warps=max(1, geometry.wide // 128),
+            )  # fmt: skip
 
     def reduce_gates(self, chunk: Chunk, begin: int, acts: Tensor, d_gates: Tensor, scatters: bool) -> None:
         """Adds the gate gradients of a chunk's steps to the rows they read, or to rows of the slots' own."""

@@ -7,8 +7,10 @@ import triton
 from torch import Tensor
 
 from pggnn.lists import ListPlan
+from pggnn.ops.fused.tiles import Tiles
 from pggnn.ops.graph import Graph
 from pggnn.ops.triton.sums import sum_rows
+from pggnn.orderings import Reading
 from pggnn.plan import PaddedPlan, Plan, slot_numbers
 
 COLUMNS = 256
@@ -81,6 +83,16 @@ def shared_readers(number: Tensor, count: int, plan: Plan | ListPlan | None) -> 
 
 def _field_readers(plan: Plan, name: str, count: int) -> tuple[Tensor, Tensor]:
     return checked_readers(getattr(plan, name), count, name == "center" and isinstance(plan, PaddedPlan))
+
+
+def step_readers(plan: Plan, count: int, reading: Reading, block: int) -> tuple[Tensor, Tensor]:
+    """For lists that are read once, as they are: the rows of memory where the steps that read each node's gate row are,
+    −1 for padding, and where those of each row begin."""
+    rows, begins = shared_readers(plan.neighbor, count, plan)
+    tiles, slot = plan.shape.derived(Tiles.build, reading, block), plan.derived(slot_numbers)
+    step, sequence = slot - plan.start[plan.center], tiles.first[plan.center]
+    at = tiles.offset[sequence // block] + step * block + sequence % block
+    return torch.where(step < plan.degree[plan.center], at, -1)[rows], begins
 
 
 def sum_slots(d_slots: Tensor, gates: Tensor, graph: Graph, plan: Plan | None) -> Tensor:

@@ -132,6 +132,29 @@ def gate_gradient(
             tl.store(out, tl.load(out, mask=mask) + total, mask=mask)
 
 
+@triton.jit
+def sum_steps(
+    acts, d_gates, steps, begins,
+    H: tl.constexpr, HP: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, GATES: tl.constexpr,
+    READERS: tl.constexpr,
+):  # fmt: skip
+    """Sums the gate gradients of the ``steps`` that read a gate row, those from ``begins`` on; −1 stands for none."""
+    W: tl.constexpr = FIELDS * HP
+    number = tl.program_id(0)
+    begin, end = tl.load(begins + number), tl.load(begins + number + 1)
+    col = tl.arange(0, W)
+    total = tl.zeros([W], tl.float32)
+    for first in range(begin, end, READERS):
+        place = first + tl.arange(0, READERS)
+        row = tl.load(steps + place, mask=place < end, other=-1).to(tl.int64)
+        there = (row >= 0)[:, None]
+        total += tl.sum(tl.load(acts + row[:, None] * W + col[None, :], mask=there, other=0).to(tl.float32), 0)
+    total = by_field(total, HP, FIELDS, WN, E)
+    mask = (col // HP < GATES) & (col % HP < H)
+    out = d_gates + number.to(tl.int64) * (GATES * H) + col // HP * H + col % HP
+    tl.store(out, total.to(d_gates.dtype.element_ty), mask=mask)
+
+
 @triton.jit(do_not_specialize=["read", "root", "own"])
 def sum_rows(
     values, out, rows, begins, read, root, own, width,
