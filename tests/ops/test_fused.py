@@ -170,7 +170,8 @@ def test_padded_plans(cell, workspace, degrees, reading):
     degree = torch.cat([plan.degree, torch.zeros(filler, dtype=torch.long)])
     padded = PaddedPlan(
         torch.cat([plan.neighbor, torch.arange(len(last)) % len(degrees)]), torch.cat([plan.center, last]),
-        torch.arange(edges), degree.cumsum(0) - degree, degree, degree.argsort(descending=True, stable=True), more, torch.empty(nodes, 0),
+        torch.arange(edges), degree.cumsum(0) - degree, degree, degree.argsort(descending=True, stable=True), more,
+        torch.empty(nodes, 0),
     ).to(DEVICE)  # fmt: skip
     rnn = Recurrence(3, 5, 2, cell).to(DEVICE)
     gates = rnn(torch.randn(nodes, 3, device=DEVICE)).detach()
