@@ -28,6 +28,7 @@ from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.runs.folder import ENVIRONMENT
 from pggnn.train.runs.run import train
+from pggnn.train.runs.protocol import RunSummary
 from pggnn.train.runs.stored import find_runs
 from pggnn.train.sweeps.keys import select_runs
 from pggnn.train.sweeps.sweep import Sweep
@@ -182,8 +183,9 @@ def test_ours_stand_beside_the_papers_and_nothing_is_run_twice(tmp_path, monkeyp
 
 
 def test_the_rule_and_the_nested_figure_stand_beside_the_figure():
-    def cell(model, mean, rule):
-        return TableCell(model, "NCI1", "accuracy", mean, 0.01, [mean] * 2, [1], rule, [0], "", 1, 1.0, "", None, "")
+    def cell(model, mean, rule, others=None):
+        figures = ("accuracy", mean, 0.01, [mean] * 2, [1])
+        return TableCell(model, "NCI1", *figures, rule, others, [0], "", 1, 1.0, "", None, "")
 
     cells = [
         cell("GIN", 0.8, "best on test folds"),
@@ -195,6 +197,13 @@ def test_the_rule_and_the_nested_figure_stand_beside_the_figure():
     assert lines[4].startswith("| GIN | NCI1 | 80.0 ± 1.0 | best on test folds | 70.0 ± 1.0 |")
     assert lines[5].startswith("| GIN (best) | NCI1 | 90.0 ± 1.0 | best on test folds |  |"), "it has no nested one"
     assert "nested" not in markdown("table3", "", cells[:2], [])
+    assert "by other folds" not in "\n".join(lines).lower()
+    others = RunSummary("accuracy", 0.75, 0.02, [0.77, 0.73], [3, 4])
+    lines = markdown("table3", "", [cell("GIN", 0.8, "best on test folds", others), *cells[1:]], []).splitlines()
+    assert lines[2].startswith("| model | data | ours | epoch | by other folds | nested | paper |")
+    assert lines[4].startswith("| GIN | NCI1 | 80.0 ± 1.0 | best on test folds | 75.0 ± 2.0 | 70.0 ± 1.0 |")
+    assert lines[5].startswith("| GIN (best) | NCI1 | 90.0 ± 1.0 | best on test folds |  |  |")
+    assert lines[-1].startswith("- By other folds: ")
     assert {nested_row(row) for row in TABLES["table3"].rows} >= {
         row for row in TABLES["table3"].rows if "nested" in row
     }

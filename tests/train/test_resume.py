@@ -16,7 +16,7 @@ from pggnn.cli import main
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.runs import run
-from pggnn.train.runs.protocol import best_common_epoch
+from pggnn.train.runs.protocol import best_common_epoch, choose_by_others
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
 
@@ -289,3 +289,10 @@ def test_cross_validation_is_read_by_epochs():
     assert best_common_epoch([{1: 0.5, 2: 0.5}]) == (1, [0.5])
     with pytest.raises(ValueError, match="no epoch in common"):
         best_common_epoch([{1: 0.5}, {2: 0.5}])
+
+
+def test_a_fold_has_no_say_in_the_epoch_that_the_others_choose():
+    one, two, three = {1: 0.9, 2: 0.1, 3: 0.2}, {1: 0.1, 2: 0.8, 3: 0.7}, {1: 0.1, 2: 0.5, 3: 0.7}
+    assert choose_by_others([one, two, three]) == ([3, 1, 1], [0.2, 0.1, 0.1])
+    assert choose_by_others([dict.fromkeys(one, 1.0) | {2: 5.0}, two, three])[0][0] == 3, "its own figures are not read"
+    assert choose_by_others([one, {1: 0.1, 3: 0.7}, three])[0] == [3, 1, 1], "an epoch that one lacks is left out"

@@ -15,6 +15,7 @@ from pggnn.train.options import load
 from pggnn.train.runs import progress
 from pggnn.train.runs.predict import Trained, evaluate
 from pggnn.train.runs.protocol import load_result
+from pggnn.train.runs.stored import Run
 
 
 @pytest.fixture
@@ -114,12 +115,18 @@ def test_networks_and_protocols(name, kind, small, fit, classes):
         means = [(a["test"] + b["test"]) / 2 for a, b in zip(*records, strict=True)]
         assert summary.mean == pytest.approx(max(means))
         assert summary.epochs == [means.index(max(means)) + 1]
+        tests = [[record["test"] for record in log] for log in records]
+        swapped = [max(range(len(other)), key=other.__getitem__) for other in reversed(tests)]
+        others = Run.read(config.folder).by_others
+        assert others.epochs == [epoch + 1 for epoch in swapped], "of two folds, each chooses the other's epoch"
+        assert others.each == [test[epoch] for test, epoch in zip(tests, swapped, strict=True)]
     else:
         found = [figures["accuracy"] for _, figures in evaluate(config.folder)]
         drawn = 0.25 if name in ("sage", "rgin", "rp") else 1e-6  # these draw random numbers in evaluation too
         assert found == pytest.approx(summary.each, abs=drawn), (
             "evaluating the best checkpoint gives what training said"
         )
+        assert Run.read(config.folder).by_others is None
 
 
 def test_report_best_or_last(small, fit):

@@ -78,7 +78,7 @@ def _section(run: Run, answers: Predictions | None, reason: str) -> dict[str, An
         "spread": _number(figures.std, run) if figures and len(figures.each) > 1 else None,
         "unit": " %" if run.scale == 100 else "",
         "each": [_number(value, run) for value in figures.each] if figures and len(figures.each) > 1 else [],
-        "protocol": describe_protocol(config, kind),
+        "protocol": f"{describe_protocol(config, kind)} {run.had_others_chosen}".rstrip(),
         "missing": run.lacks + ([f"{reason.rstrip('.')}."] if reason else []),
         "curves": draw_learning(run),
         "answers": show_answers(run, answers) if answers else None,

@@ -85,7 +85,8 @@ def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
     if run.config.protocol.kind in CROSS_VALIDATION:
         nested = grid.rows.get(nested_row(row), {}).get(column.label)
         beside = f" · nested {nested.figures.figure(column.run.scale, digits)}" if nested and nested.figures else ""
-        shown["rule"] = f"epoch: {describe_epoch(run.config)}{beside}"
+        others = f" · by other folds {run.by_others.figure(column.run.scale, digits)}" if run.by_others else ""
+        shown["rule"] = f"epoch: {describe_epoch(run.config)}{others}{beside}"
     if paper:
         difference = mean - paper.mean
         deviation = ours.std * column.run.scale + (paper.std or 0)

@@ -14,9 +14,16 @@ from pggnn.report.protocols import describe_epoch
 from pggnn.report.table import describe_departures, write_table
 from pggnn.train.runs import protocol
 from pggnn.train.runs.folder import is_run
+from pggnn.train.runs.protocol import RunSummary
 from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import RunKey
 from pggnn.train.sweeps.sweep import Sweep, keep_published, read_ended, train_missing
+
+
+OTHERS_NOTE = (
+    "By other folds: each fold at the epoch where the mean over the *other* folds is best, so that its own test graphs "
+    "have no say in its epoch. From the same trainings."
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,8 @@ class TableCell:
     epochs: list[int]
     rule: str
     """Which epoch it is of."""
+    by_others: RunSummary | None
+    """Had the other folds chosen each fold's epoch."""
     seeds: list[int]
     orderings: str
     parameters: int
@@ -79,12 +88,17 @@ def markdown(table: str, title: str, cells: list[TableCell], notes: list[str]) -
     """The cells of the paper's ``table`` in Markdown, a line for each."""
     known = {(cell.model, cell.data): cell for cell in cells}
     nested = {key: known[twin] for key in known if (twin := (nested_row(key[0]), key[1])) in known}
-    headings = ["model", "data", "ours", "epoch", *["nested"] * bool(nested), "paper", "difference", "seeds",
-                "parameters", "s/epoch", "machine"]  # fmt: skip
+    others = any(cell.by_others for cell in cells)
+    headings = ["model", "data", "ours", "epoch", *["by other folds"] * others, *["nested"] * bool(nested), "paper",
+                "difference", "seeds", "parameters", "s/epoch", "machine"]  # fmt: skip
+    if others:
+        notes = [*notes, OTHERS_NOTE]
     rows = []
     for key, cell in known.items():
         scale, digits = 100 if cell.metric == "accuracy" else 1, count_digits(table, cell.metric)
         row = [*key, _figure(cell, scale, digits), cell.rule]
+        if others:
+            row.append(cell.by_others.figure(scale, digits) if cell.by_others else "")
         if nested:
             row.append(_figure(nested[key], scale, digits) if key in nested else "")
         paper = cell.paper
@@ -107,6 +121,7 @@ def _cell(table: str, key: RunKey, run: Run) -> TableCell:
         *key,
         **asdict(run.conclude()),
         rule=describe_epoch(config),
+        by_others=run.by_others,
         seeds=list(config.protocol.seeds),
         orderings=config.model.orders_read,
         parameters=run.parameters,

@@ -41,7 +41,7 @@ def train(arguments: Sequence[str]) -> None:
     if config.protocol.kind == "folds":
         say(
             f"These are the test folds at epoch {', '.join(map(str, summary.epochs))}, where their mean is best, as in "
-            "the paper: the choice has seen them. --protocol.kind nested chooses without.",
+            f"the paper: the choice has seen them. {trained.had_others_chosen} --protocol.kind nested trains without.",
             filled=True,
         )
     say(f"A page about it: {shlex.join(['pggnn', 'report', str(config.folder)])}")

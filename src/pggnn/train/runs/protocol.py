@@ -240,8 +240,25 @@ def best_common_epoch(curves: list[dict[int, float]]) -> tuple[int, list[float]]
     This is the paper's way of reporting cross-validation. There is no separate test set: the choice of the epoch has
     seen the figures that are reported.
     """
+    best = _best_epoch(curves, curves)
+    return best, [one[best] for one in curves]
+
+
+def choose_by_others(curves: list[dict[int, float]]) -> tuple[list[int], list[float]]:
+    """Of each fold the epoch with the best mean over the *other* folds, and the fold's accuracy in it.
+
+    A fold's own figures have no say in its epoch, and nothing is trained again.
+
+    Args:
+        curves: Accuracy by epoch, of each fold; two folds at least.
+    """
+    epochs = [_best_epoch(curves[:i] + curves[i + 1 :], curves) for i in range(len(curves))]
+    return epochs, [one[epoch] for one, epoch in zip(curves, epochs, strict=True)]
+
+
+def _best_epoch(voters: list[dict[int, float]], curves: list[dict[int, float]]) -> int:
+    """The epoch with the best mean over ``voters``, of those that all curves have."""
     common = sorted(set.intersection(*map(set, curves)))
     if not common:
         raise ValueError("the logs of these trainings have no epoch in common: train them again")
-    best = max(common, key=lambda epoch: statistics.fmean(one[epoch] for one in curves))
-    return best, [one[best] for one in curves]
+    return max(common, key=lambda epoch: statistics.fmean(one[epoch] for one in voters))

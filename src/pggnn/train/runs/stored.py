@@ -22,6 +22,7 @@ from pggnn.train.engine.log import Record
 from pggnn.train.engine.task import BASELINE, LESS_IS_BETTER, METRIC
 from pggnn.train.options import WORDS, defaults, load
 from pggnn.train.runs import protocol
+from pggnn.train.runs.fitted import is_fitted
 from pggnn.train.runs.folder import ENVIRONMENT, PLACES, SCHEMA, SUMMARY, is_run, missing
 from pggnn.train.runs.protocol import RunSummary, Trial
 
@@ -122,18 +123,41 @@ class Run:
                 return stored
         per_seed, epochs = [], []
         for seed in self.config.protocol.seeds:
-            of_seed = [trial for trial in self.logs if trial.seed == seed]
             if folds:
-                curves = [curve for trial in of_seed if (curve := protocol.curve(self.logs[trial], "test"))]
+                curves = self._curves(seed)
                 epoch, values = protocol.best_common_epoch(curves) if curves else (0, [])
                 epochs += [epoch] * bool(curves)
             else:
-                tested = [found for trial in of_seed if (found := self.tested(trial))]
+                tested = [found for trial in self.logs if trial.seed == seed and (found := self.tested(trial))]
                 values = [test for _, test in tested]
                 epochs += [epoch for epoch, _ in tested]
             per_seed += [values] if values else []
-        if not per_seed:
+        return self._summarise(per_seed, epochs) if per_seed else None
+
+    @cached_property
+    def by_others(self) -> RunSummary | None:
+        """The figures of a cross-validation as in the paper, had the *other* folds chosen each fold's epoch.
+
+        None under other protocols, and where fewer than two folds were trained.
+        """
+        curves = [self._curves(seed) for seed in self.config.protocol.seeds]
+        whole = self.config.protocol.kind == "folds" and self.complete and not is_fitted(self.config)
+        if not whole or min(map(len, curves)) < 2:
             return None
+        chosen = [protocol.choose_by_others(of_seed) for of_seed in curves]
+        return self._summarise([values for _, values in chosen], [epoch for epochs, _ in chosen for epoch in epochs])
+
+    @property
+    def had_others_chosen(self) -> str:
+        """:attr:`by_others` as a sentence; empty where there is none."""
+        return f"Had the other folds chosen each fold's epoch: {self.by_others}." if self.by_others else ""
+
+    def _curves(self, seed: int) -> list[dict[int, float]]:
+        """Test figures by epoch, of each training of the seed that has some."""
+        of_seed = (records for trial, records in self.logs.items() if trial.seed == seed)
+        return [curve for records in of_seed if (curve := protocol.curve(records, "test"))]
+
+    def _summarise(self, per_seed: list[list[float]], epochs: list[int]) -> RunSummary:
         means = [statistics.fmean(values) for values in per_seed]
         each = per_seed[0] if len(means) == 1 and self.complete else means
         return RunSummary(self.metric, statistics.fmean(means), protocol.deviation(each), each, epochs)
