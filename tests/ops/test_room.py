@@ -113,6 +113,7 @@ def compile_linear(capability):
     import torch
 
     from pggnn.ops.fused import linear
+    from pggnn.ops.fused import sum as sums
     from pggnn.ops.graph import Graph
     from pggnn.orderings import Reading
     from pggnn.plan import Plan
@@ -122,7 +123,7 @@ def compile_linear(capability):
     for name in ("forward", "backward"):
         record(linear.arcs_kernels, f"arcs_{name}", launches)
         record(linear.steps_kernels, f"steps_{name}", launches)
-    linear.add_up = lambda *_: None
+    sums.add_up = lambda *_: None
     graph = Graph(plan.start, plan.degree, plan.order, plan.profile, plan.neighbor, 0, None)
     gates = torch.zeros(1, 128)
     for reading in (Reading(), Reading("dihedral", "closed"), Reading(limit=3)):

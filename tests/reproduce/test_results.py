@@ -27,8 +27,8 @@ from pggnn.train.config import difference
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.runs.folder import ENVIRONMENT
-from pggnn.train.runs.run import train
 from pggnn.train.runs.protocol import RunSummary
+from pggnn.train.runs.run import train
 from pggnn.train.runs.stored import find_runs
 from pggnn.train.sweeps.keys import select_runs
 from pggnn.train.sweeps.sweep import Sweep

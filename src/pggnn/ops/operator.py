@@ -220,7 +220,8 @@ def _(
     gates: Tensor, weights: Tensors, start: Tensor, degree: Tensor, order: Tensor, profile: Tensor, rows: Tensor,
     root: int, spec: str, cell: str, workspace: int, fused: bool, keep: bool, codes: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    elements = torch.library.get_ctx().new_dynamic_size() if keep else 0
+    # A size that is not known ends a compiler's graph here. Cells h ← a ⊙ h + b keep nothing.
+    elements = torch.library.get_ctx().new_dynamic_size() if keep and CELLS[cell].affine is None else 0
     half = fused and gates.dtype in (torch.bfloat16, torch.float16)
     states = gates.new_empty(elements, dtype=gates.dtype if half else state_dtype(gates, weights))
     return gates.new_empty(degree.size(0), weights[0].size(1)), states

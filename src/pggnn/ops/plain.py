@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 from pggnn.cells import CELLS, Layer, State, split_layers
 from pggnn.ops.graph import Graph
 from pggnn.ops.packed.operation import state_dtype
-from pggnn.ops.packed.schedule import BlockIndex, blocks
+from pggnn.ops.packed.schedule import BlockIndex, blocks, row_of_slot
 from pggnn.ops.structure import first_steps
 from pggnn.orderings import Reading
 
@@ -28,9 +28,10 @@ def recurrence(gates: Tensor, weights: Sequence[Tensor], graph: Graph, reading: 
     layers, hidden = split_layers(weights), weights[0].size(1)
     # The empty sum connects the result to its inputs where there is nothing to read.
     out = table.new_zeros(graph.degree.size(0), hidden) + table[:0].sum()
+    rows = row_of_slot(graph, reading)
     for block in blocks(graph.profile, reading, sys.maxsize):
-        index = BlockIndex(block, graph, reading)
-        steps = table.index_select(0, index.all_gate_rows)
+        index = BlockIndex(graph, block, reading, graph.rows.size(0))
+        steps = table.index_select(0, rows.index_select(0, index.all_slots))
         if structure is not None and graph.codes is not None:
             first = first_steps(graph.degree, reading)
             bits = index.bits(0, len(block.sizes), first, graph.codes, structure.size(0))

@@ -19,7 +19,6 @@ from pggnn.train.runs.stored import Run
 from pggnn.train.sweeps.keys import RunKey
 from pggnn.train.sweeps.sweep import Sweep, keep_published, read_ended, train_missing
 
-
 OTHERS_NOTE = (
     "By other folds: each fold at the epoch where the mean over the *other* folds is best, so that its own test graphs "
     "have no say in its epoch. From the same trainings."

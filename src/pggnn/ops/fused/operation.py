@@ -12,9 +12,9 @@ from pggnn.ops.fused.geometry import Geometry
 from pggnn.ops.fused.shape import fetches, program_rows, total_memory
 from pggnn.ops.fused.structure import StructureBits, StructureGradient
 from pggnn.ops.fused.sum import step_readers, sum_slots
-from pggnn.ops.fused.tiles import Chunk, Tiles, lay_out
+from pggnn.ops.fused.tiles import Chunk, Tiles
 from pggnn.ops.fused.weights import WeightGradient
-from pggnn.ops.graph import Graph
+from pggnn.ops.graph import Graph, shared
 from pggnn.ops.triton.fields import backward_fields, forward_fields
 from pggnn.ops.triton.prepare import prepare_table, prepare_weights
 from pggnn.ops.triton.recurrence import backward_layer, forward_layer
@@ -65,9 +65,7 @@ class Fused:
         rows = None if graph.codes is None else weights.pop()
         self.layers = split_layers(weights)
         self.geometry = geometry = Geometry.of(gates, weights[0].size(1), reading, cell, graph.profile)
-        # A plan keeps its tiles for the next layer on it.
-        build = (reading, geometry.shape.block)
-        self.tiles = lay_out(graph, *build) if plan is None else plan.shape.derived(Tiles.build, *build)
+        self.tiles = shared(graph, plan, Tiles.build, reading, geometry.shape.block)
         self.extent = self.tiles.extent
         self.bits = (
             None if graph.codes is None or rows is None else StructureBits(geometry, self.degree, graph.codes, rows)

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import accumulate
 from math import isqrt
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from pggnn.ops.graph import Graph
 from pggnn.orderings import Reading
@@ -68,34 +66,6 @@ class Tiles:
             steps = whole.diff() // self.extent.block - 1
             self._slabs[chunk, begin] = _rows((steps - begin).clamp(0, chunk.slab), self.extent.block)
         return self._slabs[chunk, begin]
-
-
-class Known(NamedTuple):
-    """What has been laid out of a graph."""
-
-    degree: TensorWeakRef
-    versions: tuple[int, int]
-    tiles: dict[tuple[Reading, int], Tiles]
-
-
-_KNOWN = WeakTensorKeyDictionary()
-
-
-def lay_out(graph: Graph, reading: Reading, block: int) -> Tiles:
-    """:meth:`Tiles.build` for what an operator gets: a plan's tensors, without the plan that remembers its tiles.
-
-    They are remembered here, for as long as the plan's tensors live and are not changed, so that the layers of a
-    compiled network share them. What a CUDA graph is to play it has to lay out itself: the tensors will have changed.
-    """
-    if graph.order.is_cuda and torch.cuda.is_current_stream_capturing():
-        return Tiles.build(graph, reading, block)
-    versions = graph.order._version, graph.degree._version
-    known = _KNOWN.get(graph.order)
-    if known is None or known.degree() is not graph.degree or known.versions != versions:
-        known = _KNOWN[graph.order] = Known(TensorWeakRef(graph.degree), versions, {})
-    if (reading, block) not in known.tiles:
-        known.tiles[reading, block] = Tiles.build(graph, reading, block)
-    return known.tiles[reading, block]
 
 
 def _flatten(tiles: Tiles) -> tuple[list[Tensor], "Extent"]:

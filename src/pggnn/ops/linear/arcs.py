@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pggnn.cells import CELLS
 from pggnn.groups import GROUPS
-from pggnn.ops.graph import Graph
+from pggnn.ops.graph import Graph, shared
 from pggnn.ops.packed.operation import state_dtype
 from pggnn.ops.structure import first_steps, read_bits
 from pggnn.orderings import ROOT, Reading
@@ -132,7 +132,7 @@ def recurrence(
 
     arcs = graph.codes is None and is_sum_of_arcs(reading)
     build: Callable[..., Layout] = _stretches if arcs else _sequences
-    layout = build(graph, reading, edges) if plan is None else plan.shape.derived(build, reading, edges)
+    layout = shared(graph, plan, build, reading, edges)
     if layout.node.size(0) == 0 or table.size(0) == 0:
         return out.to(gates.dtype)
     if arcs:

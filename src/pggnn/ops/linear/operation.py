@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pggnn.groups import GROUPS
-from pggnn.ops.graph import Graph
+from pggnn.ops.graph import Graph, shared
 from pggnn.ops.linear import arcs
 from pggnn.ops.packed.operation import state_dtype
 from pggnn.orderings import ROOT, Reading
@@ -86,8 +86,7 @@ class LinearOperation:
         if self.jitted is not None:
             self._check(plan)
             self.whole = arcs.is_sum_of_arcs(reading)
-            build = cycles if self.whole else sequences
-            self.lists = build(graph, reading) if plan is None else plan.shape.derived(build, reading)
+            self.lists = shared(graph, plan, cycles if self.whole else sequences, reading)
 
     def _check(self, plan: Plan | None) -> None:
         """Refuses rows that are not there: kernels read memory where they are told to."""

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from pggnn.cells import split_layers
-from pggnn.ops.graph import Graph
+from pggnn.ops.graph import Graph, shared
 from pggnn.ops.packed.memory import POOL
-from pggnn.ops.packed.schedule import Block, BlockIndex, blocks
+from pggnn.ops.packed.schedule import Block, BlockIndex, blocks, row_of_slot
 from pggnn.ops.packed.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.ops.structure import first_steps
 from pggnn.orderings import Reading
@@ -156,9 +156,20 @@ class Packed:
 
     def index(self, block: Block) -> BlockIndex:
         """What the steps of a block read; where all states fit the workspace, layers on the same plan share it."""
-        if self.plan is None or self.saved_rows == 0 or self.graph.rows is not self.plan.neighbor:
-            return BlockIndex(block, self.graph, self.reading)
-        return self.plan.derived(_block_index, block, self.reading, self.graph.root)
+        slots = self.graph.rows.size(0)
+        if self.saved_rows == 0:
+            return BlockIndex(self.graph, block, self.reading, slots)
+        return shared(self.graph, self.plan, BlockIndex, block, self.reading, slots)
+
+    @cached_property
+    def row_of_slot(self) -> Tensor:
+        """:func:`row_of_slot` of this graph."""
+        return row_of_slot(self.graph, self.reading)
+
+    def rows(self, index: BlockIndex, begin: int, end: int) -> Tensor:
+        """The gate rows read at some steps of a block."""
+        whole = (begin, end) == (0, len(index.sizes))
+        return self.row_of_slot.index_select(0, index.all_slots if whole else index.slots(begin, end))
 
     def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
         """The sum over each node's sequences; states, if they are to be kept and fit."""
@@ -169,8 +180,8 @@ class Packed:
             index = self.index(block)
             layers = self.unroll(block.sizes, keep=memory is not None, memory=memory)
             for begin, end in block.slabs(self.most_rows):
-                rows = index.all_gate_rows if (begin, end) == (0, len(block.sizes)) else index.gate_rows(begin, end)
-                self.run(layers, range(begin, end), rows, self.bits(index, begin, end), begins=begin == 0)
+                rows, bits = self.rows(index, begin, end), self.bits(index, begin, end)
+                self.run(layers, range(begin, end), rows, bits, begins=begin == 0)
             out.index_add_(0, index.node, layers[-1].last_hidden)
         return out, kept
 
@@ -189,13 +200,14 @@ class Packed:
             d_states = [[torch.zeros_like(d_last) for _ in range(self.cell.states)] for _ in self.layers]
             d_states[-1][0] = d_last
             if memory is not None:
-                layers, bits = self.unroll(block.sizes, keep=True, memory=memory), self.bits(index, 0, len(block.sizes))
-                gradients.add(layers, index.all_gate_rows, bits, d_states, begins=True)
+                steps, layers = len(block.sizes), self.unroll(block.sizes, keep=True, memory=memory)
+                rows, bits = self.rows(index, 0, steps), self.bits(index, 0, steps)
+                gradients.add(layers, rows, bits, d_states, begins=True)
                 continue
             slabs = list(block.slabs(self.most_rows))
             carries = self.carries(block, index, slabs)
             for (begin, end), carry in zip(reversed(slabs), reversed(carries), strict=True):
-                rows, bits = index.gate_rows(begin, end), self.bits(index, begin, end)
+                rows, bits = self.rows(index, begin, end), self.bits(index, begin, end)
                 layers = self.unroll(block.sizes[begin:end], keep=True, carry=carry)
                 self.run(layers, range(end - begin), rows, bits, begins=begin == 0)
                 gradients.add(layers, rows, bits, d_states, begins=begin == 0)
@@ -207,15 +219,10 @@ class Packed:
         if len(slabs) > 1:
             layers = self.unroll(block.sizes, keep=False)
             for begin, end in slabs[:-1]:
-                rows, bits = index.gate_rows(begin, end), self.bits(index, begin, end)
+                rows, bits = self.rows(index, begin, end), self.bits(index, begin, end)
                 self.run(layers, range(begin, end), rows, bits, begins=begin == 0)
                 carries.append(Carry(layers[0].state.clone(), [layer.own_state(end - 1) for layer in layers]))
         return carries
-
-
-def _block_index(plan: Plan, block: Block, reading: Reading, root: int) -> BlockIndex:
-    graph = Graph(plan.start, plan.degree, plan.order, plan.profile, plan.neighbor, root)
-    return BlockIndex(block, graph, reading)
 
 
 class Gradients:

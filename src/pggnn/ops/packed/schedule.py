@@ -10,6 +10,7 @@ from torch import Tensor
 from pggnn.ops.graph import Graph
 from pggnn.ops.structure import read_bits
 from pggnn.orderings import ROOT, Reading
+from pggnn.plan import Plan
 
 MOST_SEQUENCES = 4096
 """Sequences per block: enough to make the cost of starting an operation negligible."""
@@ -66,14 +67,29 @@ def active(lengths: list[tuple[int, int]]) -> list[int]:
     return sizes
 
 
-class BlockIndex:
-    """Which node each sequence of a block belongs to, and which gate row each of its steps reads."""
+def row_of_slot(graph: Graph, reading: Reading) -> Tensor:
+    """The gate row of each slot and, where centres are read, behind them of each centre."""
+    if not reading.reads_root:
+        return graph.rows
+    centers = torch.arange(graph.root, graph.root + graph.degree.size(0), device=graph.rows.device)
+    return torch.cat([graph.rows, centers])
 
-    def __init__(self, block: Block, graph: Graph, reading: Reading) -> None:
+
+class BlockIndex:
+    """Which node each sequence of a block belongs to, and which slot each of its steps reads. Depends on degrees alone.
+
+    Args:
+        graph: Its degrees.
+        block: The block.
+        reading: Which sequences are read.
+        slots: How many slots there are; a node's centre is the slot so far behind its number.
+    """
+
+    def __init__(self, graph: Graph | Plan, block: Block, reading: Reading, slots: int) -> None:
         ends = reading.count(graph.degree.index_select(0, graph.order)).cumsum(0)
         ids = torch.arange(block.first, block.first + block.sizes[0], device=ends.device)
         rank = torch.searchsorted(ends, ids, right=True)
-        self.graph, self.reading, self.sizes = graph, reading, block.sizes
+        self.reading, self.sizes, self.centers = reading, block.sizes, slots
         self.node = graph.order.index_select(0, rank)
         self.n = graph.degree.index_select(0, self.node)
         self.i = ids - ends.index_select(0, rank) + reading.count(self.n)
@@ -90,23 +106,18 @@ class BlockIndex:
         return sequence, step + begin
 
     @cached_property
-    def all_gate_rows(self) -> Tensor:
-        """The gate rows read at all steps."""
-        return self.gate_rows(0, len(self.sizes))
+    def all_slots(self) -> Tensor:
+        """The slots read at all steps."""
+        return self.slots(0, len(self.sizes))
 
-    def gate_rows(self, begin: int, end: int) -> Tensor:
-        """The gate rows read at steps ``begin`` … ``end − 1``."""
-        graph = self.graph
+    def slots(self, begin: int, end: int) -> Tensor:
+        """The slots read at steps ``begin`` … ``end − 1``, as :func:`row_of_slot` counts them."""
         sequence, step = self.steps(begin, end)
         n, i, start = (tensor.index_select(0, sequence) for tensor in (self.n, self.i, self.start))
         slot = self.reading.slot(i, step, n)
         if not self.reading.reads_root:
-            return graph.rows.index_select(0, start + slot)
-        root = graph.root + self.node.index_select(0, sequence)
-        if graph.rows.numel() == 0:
-            return root
-        neighbor = graph.rows.index_select(0, (start + slot).clamp_(0, graph.rows.numel() - 1))
-        return torch.where(slot == ROOT, root, neighbor)
+            return start + slot
+        return torch.where(slot == ROOT, self.centers + self.node.index_select(0, sequence), start + slot)
 
     def bits(self, begin: int, end: int, first: Tensor, codes: Tensor, width: int) -> Tensor:
         """``[rows, width]`` structural bits of the steps ``begin`` … ``end − 1``, given where each node's begin."""
