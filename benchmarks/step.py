@@ -20,17 +20,29 @@ from pggnn.plan import Plan
 from pggnn.train.config import DataConfig
 from pggnn.train.runs.run import first_training, load_graphs
 
+COMPILER = "inductor" if ON_GPU else "aot_eager"
+"""The second needs no compiler of C++."""
+
 
 def step(graphs: int = 5000, changing: int = 32) -> Figures:
-    """ER counting, batch 16, hidden 64, 4 aggregations: eager, and PyG's GIN of that size; with the passes recorded,
-    over changing batches; as a CUDA graph of one batch; and in the training engine, over changing batches."""
+    """ER counting, batch 16, hidden 64, 4 aggregations: eager, and PyG's GIN of that size; both compiled; with the
+    passes recorded, over changing batches; as a CUDA graph of one batch; and in the training engine, over changing
+    batches."""
     case = "ER, batch 16, hidden 64"
     batches = [Batch.from_data_list(erdos_renyi(16, seed=seed)).to(DEVICE) for seed in range(changing)]
     planned = [(batch, Plan.build(batch.edge_index, batch.num_nodes)) for batch in batches]
     model, gin = PGGNN(10, 64, 1, level="node").to(DEVICE), GIN(10, 64, 4, 1).to(DEVICE)
-    eager = training_step(model, model, planned[:1])
+    linear = PGGNN(10, 64, 1, level="node", cell="linear").to(DEVICE)
+    bare = [(batches[0], batches[0].edge_index)]
+    ours = planned[:1]
+    eager = training_step(model, model, ours)
     yield case, "eager, ms", milliseconds(eager)
-    yield case, "GIN, eager, ms", milliseconds(training_step(gin, gin, [(batches[0], batches[0].edge_index)]))
+    yield case, "eager, without a plan, ms", milliseconds(training_step(model, model, bare))
+    yield case, "linear cell, eager, ms", milliseconds(training_step(linear, linear, ours))
+    yield case, "GIN, eager, ms", milliseconds(training_step(gin, gin, bare))
+    for name, network, taken in (("", model, ours), ("linear cell, ", linear, ours), ("GIN, ", gin, bare)):
+        compiled = torch.compile(network, fullgraph=True, backend=COMPILER)
+        yield case, f"{name}compiled, ms", milliseconds(training_step(network, compiled, taken))
     played = training_step(model, Recorded(model), planned)
     for _ in range(changing):  # the largest of them sets the size for all
         played()

@@ -66,7 +66,8 @@ def test_step():
     found = collect(step.step(graphs=160, changing=2))["ER, batch 16, hidden 64"]
     changing = {f"{by} over changing batches, ms" for by in ("by Recorded,", "recorded")}
     captured = {"CUDA graph of one batch, ms"} if timing.ON_GPU else set()
-    assert set(found) == {"eager, ms", "GIN, eager, ms", *changing, *captured}
+    eager = {f"{name}{how}, ms" for name in ("", "linear cell, ", "GIN, ") for how in ("eager", "compiled")}
+    assert set(found) == {*eager, "eager, without a plan, ms", *changing, *captured}
 
 
 def test_epochs(data_root):
