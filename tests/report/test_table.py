@@ -164,7 +164,7 @@ def test_the_rule_that_chose_the_epoch_stands_beside_a_cross_validated_figure(tr
     rows = rows_of((tmp_path / "page.html").read_text())
     gin, nested = (row[1] for row in rows if row[0] in ("GIN", "GIN (nested)"))
     others = Run.read(tmp_path / "table3" / "gin" / "proteins").by_others.figure(100, 1)
-    assert f"epoch: best on test folds · by other folds {others} · nested {nested.split(' epoch')[0]}" in gin
+    assert f"epoch: best on test folds by other folds {others} nested {nested.split(' epoch')[0]}" in gin
     assert "epoch: best on validation" in nested
 
 

@@ -84,9 +84,9 @@ def _cell(grid: Grid, row: str, column: Column) -> dict[str, Any]:
     shown["spread"] = f"{ours.std * column.run.scale:.{digits}f}" if len(ours.each) > 1 else ""
     if run.config.protocol.kind in CROSS_VALIDATION:
         nested = grid.rows.get(nested_row(row), {}).get(column.label)
-        beside = f" · nested {nested.figures.figure(column.run.scale, digits)}" if nested and nested.figures else ""
-        others = f" · by other folds {run.by_others.figure(column.run.scale, digits)}" if run.by_others else ""
-        shown["rule"] = f"epoch: {describe_epoch(run.config)}{others}{beside}"
+        beside = {"by other folds": run.by_others, "nested": nested.figures if nested else None}
+        shown["rules"] = [f"epoch: {describe_epoch(run.config)}"]
+        shown["rules"] += [f"{by} {one.figure(column.run.scale, digits)}" for by, one in beside.items() if one]
     if paper:
         difference = mean - paper.mean
         deviation = ours.std * column.run.scale + (paper.std or 0)
