@@ -73,13 +73,16 @@ def test_a_sum_on_a_logarithmic_scale_stands_beside_the_mean():
     torch.testing.assert_close(model(x, edge_index, batch), expected)
 
 
-def test_graphs_normalised_alone_are_alone_in_training():
-    model, graphs = PGGNN(4, 6, 2, norm="graph"), (random_graph(), random_graph() + NODES)
+@pytest.mark.parametrize("norm", ["graph", "none"])
+@pytest.mark.parametrize("block", ["plain", "residual"])
+def test_graphs_normalised_alone_are_alone_in_training(norm, block):
+    model, graphs = PGGNN(4, 6, 2, norm=norm, block=block), (random_graph(), random_graph() + NODES)
     x, batch = torch.randn(2 * NODES, 4), torch.arange(2).repeat_interleave(NODES)
     both = model(x, torch.cat(graphs, dim=1), batch)
     for number, alone in enumerate(x.split(NODES)):
         torch.testing.assert_close(model(alone, graphs[number] - number * NODES), both[number : number + 1])
     assert not [*model.buffers()], "there are no statistics of other batches"
+    assert [*model.norms.parameters()] == [] if norm == "none" else [*model.norms.parameters()]
 
 
 def test_properties_of_the_whole_model():
@@ -187,7 +190,7 @@ def test_lazy_input():
         ({"readout": "max"}, "readout must be one of 'sum', 'mean', 'both', 'log'"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"scores": "first"}, 'scores must be "all" or "last", got .first.'),
-        ({"norm": "layer"}, 'norm must be "batch" or "graph", got .layer.'),
+        ({"norm": "layer"}, "norm must be one of 'batch', 'graph', 'none', got 'layer'"),
         ({"num_layers": 0}, "at least 1, got 0 and 2"),
         ({"cell": "transformer"}, "cell must be one of"),
         ({"numbering": "nodes"}, "numbering must be one of 'given', 'random', 'labels', 'both', got 'nodes'"),

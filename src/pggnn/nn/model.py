@@ -34,7 +34,7 @@ from pggnn.plan import Plan, as_plan
 Level = Literal["graph", "node"]
 Readout = Literal["sum", "mean", "both", "log"]
 Scores = Literal["all", "last"]
-Norm = Literal["batch", "graph"]
+Norm = Literal["batch", "graph", "none"]
 Block = Literal["plain", "residual"]
 Numbering = Literal["given", "random", "labels", "both"]
 AGGREGATIONS: dict[str, type[SequenceConv]] = {
@@ -57,7 +57,8 @@ class Network(torch.nn.Module):
         dropout: Dropout on the scores of each layer.
         flow: Which side of an edge is the neighbour, where plans are built here.
         scores: ``"all"`` for a score from every layer, ``"last"`` for one from the last alone.
-        norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph.
+        norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph;
+            ``"none"`` for neither.
         numbering: ``"given"``: nodes and neighbours are numbered as in the data. ``"labels"``: in each training step
             the nodes of each graph are relabelled at random, for features that are rows of the adjacency matrix: their
             columns are permuted. ``"random"``: in each training step each node's neighbours are renumbered at random,
@@ -110,8 +111,8 @@ class Network(torch.nn.Module):
             raise ValueError(f"readout must be one of {', '.join(map(repr, READOUTS))}, got {readout!r}")
         if scores not in ("all", "last"):
             raise ValueError(f'scores must be "all" or "last", got {scores!r}')
-        if norm not in ("batch", "graph"):
-            raise ValueError(f'norm must be "batch" or "graph", got {norm!r}')
+        if norm not in get_args(Norm):
+            raise ValueError(f"norm must be one of {', '.join(map(repr, get_args(Norm)))}, got {norm!r}")
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
         check_numbering(numbering, numberings)
@@ -255,7 +256,8 @@ class PGGNN(Network):
         aggregation: ``"arrangements"`` for :class:`PGConv`, or one of the paper's variants: ``"pairs"``,
             ``"triplets"``, ``"chain"``; or ``"trios"``.
         scores: ``"all"`` for the sum over all layers above, ``"last"`` for its last term alone.
-        norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph.
+        norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph;
+            ``"none"`` for neither.
         numbering: ``"given"``: nodes and neighbours are numbered as in the data. ``"random"``: in each training step
             each layer renumbers every node's neighbours at random. ``"labels"``: in each training step the nodes of
             each graph are relabelled at random, for features that are rows of the adjacency matrix: their columns are

@@ -89,9 +89,10 @@ class GraphNorm(torch_geometric.nn.norm.GraphNorm):
 
 
 def norm_layer(kind: str, width: int) -> torch.nn.Module:
-    """``"batch"``: PyG's ``BatchNorm``, of the rows that count; ``"graph"``: :class:`GraphNorm`."""
-    if kind == "graph":
-        return GraphNorm(width)
+    """``"batch"``: PyG's ``BatchNorm``, of the rows that count; ``"graph"``: :class:`GraphNorm`; ``"none"``: rows stay
+    as they are."""
+    if kind != "batch":
+        return GraphNorm(width) if kind == "graph" else torch.nn.Identity()
     norm = torch_geometric.nn.norm.BatchNorm(width, allow_single_element=True)
     norm.module = RowNorm(width)
     return norm

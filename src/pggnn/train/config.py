@@ -91,8 +91,9 @@ class NetworkOptions:
     logarithmic scale."""
     dropout: float = real(0.0, PART)
     """Dropout on the scores of each layer."""
-    norm: Literal["batch", "graph"] = "batch"
-    """Normalisation after each aggregation: over the nodes of a batch, or over those of each graph (GraphNorm)."""
+    norm: Literal["batch", "graph", "none"] = "batch"
+    """Normalisation after each aggregation: over the nodes of a batch, over those of each graph (GraphNorm), or none,
+    where numbers are to be counted exactly."""
     block: Literal["plain", "residual"] = "plain"
     """What follows each aggregation. plain: normalisation and ReLU, as in the paper; residual: these, added to what was
     there, and a feed-forward network."""
