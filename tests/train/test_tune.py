@@ -155,7 +155,9 @@ def test_candidates_are_those_of_the_docs_unless_the_options_say_so_already():
         ),
     )  # fmt: skip
     second = changes(Config(*settled, OptimConfig(average=0.5)), schema)
-    assert named | {"as given"} == first.keys() | second.keys()
+    values = changes(Config(DataConfig("mine.jsonl")), Schema("node", "regression"))
+    assert values["not normalised"] == ("--model.norm", "none")
+    assert named | {"as given"} == first.keys() | second.keys() | {"not normalised"}
     assert second.keys() == {
         "as given",
         "whole group",
@@ -166,7 +168,8 @@ def test_candidates_are_those_of_the_docs_unless_the_options_say_so_already():
         "cosine",
         "GIN",
     }
-    assert {"mean", "edge features"}.isdisjoint(changes(Config(DataConfig("mine.jsonl")), Schema("node", "regression")))
+    assert {"mean", "edge features"}.isdisjoint(values)
+    assert "not normalised" not in first, "classes are not counts"
 
 
 @pytest.mark.parametrize("aggregation", ["arrangements", "pairs", "triplets", "trios", "chain"])
