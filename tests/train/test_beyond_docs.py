@@ -28,6 +28,13 @@ TRAINED = {
     "GIN": "rings/gin/zinc_rings",
 }
 """The rows of "What it gives", and their runs in ``results/``."""
+SMALL = {
+    "neighbours by a sum, rings in both directions": "pg-gnn-sum-rings",
+    "neighbours by a sum, rings in one direction": "pg-gnn-sum-rings-one-way",
+    "neighbours by a sum, rings as sets": "pg-gnn-sum-ring-sets",
+    "GIN": "gin",
+}
+"""Those of "In a small network"."""
 
 
 def _table(section):
@@ -90,6 +97,15 @@ def test_figures_of_zinc_are_those_of_the_logs(row):
         whole = len(found) == len(logs)
         expected = f"{fmean(found):.3f} ± {protocol.deviation(found):.3f}" if whole else "not trained"
         assert figure == expected, column
+
+
+def test_figures_of_the_small_network_are_those_of_its_runs():
+    heading, _, *rows = _table("In a small network")
+    assert [row[0] for row in rows] == list(SMALL) and heading[1:] == ["parameters", "test MAE"]
+    for name, parameters, figure in rows:
+        run = Run.read(ROOT / "results" / "more" / "small" / "rings" / SMALL[name] / "zinc_rings")
+        assert run.complete and {len(records) for records in run.logs.values()} == {50}
+        assert (parameters, figure) == (f"{run.parameters:,}", run.figures.figure(1, 3))
 
 
 @pytest.mark.slow
