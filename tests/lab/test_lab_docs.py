@@ -26,6 +26,19 @@ def test_commands_print_what_is_shown(command, capsys):
     assert capsys.readouterr().out == SHOWN[command]
 
 
+def test_figures_of_cycles_are_those_of_the_runs():
+    section = TEXT.split("\n## Does it count cycles?\n")[1].split("\n## ")[0]
+    heading, _, *rows = (line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|"))
+    found = {(cell["model"], cell["data"]): cell for cell in json.loads((ROOT / "results" / "cycles.json").read_text())}
+    names = ["PG-GNN (sum, rings)", *heading[2:]]
+    for name, *shown in rows:
+        cells = [found[model, re.search("`(.*)`", name)[1]] for model in names]
+        assert all(cell["seeds"] == [0, 1, 2] for cell in cells)
+        assert shown == [f"{cell['mean']:.3f} ± {cell['std']:.3f}" for cell in cells]
+    assert {cell["parameters"] for cell in found.values()} == {675, 739, 355, 67}
+    assert len(rows) * len(names) == len(found)
+
+
 def test_the_code_runs(capsys):
     names: dict = {}
     for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL):
