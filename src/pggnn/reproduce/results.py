@@ -20,8 +20,8 @@ from pggnn.train.sweeps.keys import RunKey
 from pggnn.train.sweeps.sweep import Sweep, keep_published, read_ended, train_missing
 
 OTHERS_NOTE = (
-    "By other folds: each fold at the epoch where the mean over the *other* folds is best, so that its own test graphs "
-    "have no say in its epoch. From the same trainings."
+    "By other folds: each fold at the epoch where the mean over the *other* folds is best. Its own test figures have "
+    "no say in its epoch, but its graphs trained the networks that chose it. From the same trainings."
 )
 
 
