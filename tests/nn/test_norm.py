@@ -1,10 +1,14 @@
+from typing import get_args, get_type_hints
+
 import pytest
 import torch
 import torch_geometric.nn
 
 from pggnn.nn import readout
-from pggnn.nn.norm import GraphNorm, RowNorm, masked_rows
+from pggnn.nn.model import Norm
+from pggnn.nn.norm import NORMS, GraphNorm, RowNorm, masked_rows
 from pggnn.ops import HAS_TRITON
+from pggnn.train.config import ModelConfig
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
@@ -72,3 +76,7 @@ def test_graphs_are_normalised_as_by_pyg(batch, kernel, monkeypatch):
     half = ours.float()(x.bfloat16(), *graphs)
     assert half.dtype == torch.bfloat16
     torch.testing.assert_close(half.double(), outcomes[0][0].double(), rtol=0.05, atol=0.05)
+
+
+def test_the_config_the_network_and_the_layers_know_the_same_names():
+    assert get_args(Norm) == get_args(get_type_hints(ModelConfig)["norm"]) == tuple(NORMS)

@@ -88,14 +88,22 @@ class GraphNorm(torch_geometric.nn.norm.GraphNorm):
         return (out * self.weight + self.bias).to(x.dtype)
 
 
-def norm_layer(kind: str, width: int) -> torch.nn.Module:
-    """``"batch"``: PyG's ``BatchNorm``, of the rows that count; ``"graph"``: :class:`GraphNorm`; ``"none"``: rows stay
-    as they are."""
-    if kind != "batch":
-        return GraphNorm(width) if kind == "graph" else torch.nn.Identity()
+def _batch_norm(width: int) -> torch.nn.Module:
     norm = torch_geometric.nn.norm.BatchNorm(width, allow_single_element=True)
     norm.module = RowNorm(width)
     return norm
+
+
+NORMS: dict[str, Callable[[int], torch.nn.Module]] = {
+    "batch": _batch_norm, "graph": GraphNorm, "none": torch.nn.Identity,
+}  # fmt: skip
+"""By the name in the config. ``"batch"``: PyG's ``BatchNorm``, of the rows that count; ``"none"``: rows stay as they
+are."""
+
+
+def norm_layer(kind: str, width: int) -> torch.nn.Module:
+    """One of :data:`NORMS`, for rows of this width."""
+    return NORMS[kind](width)
 
 
 @contextmanager
