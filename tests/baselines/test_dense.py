@@ -245,10 +245,11 @@ def test_the_largest_batch_is_foreseen():
     assert most_pairs(replace(config, optim=OptimConfig(batch_size=64)), graphs) == 15_000, "all at once"
 
 
+@pytest.mark.parametrize("norm", ["batch", "graph", "none"])
 @pytest.mark.parametrize("name", ["ign", "ppgn", "ringgnn"])
-def test_memory_is_what_training_takes(name):
+def test_memory_is_what_training_takes(name, norm):
     """The saved tensors of a graph of another size, counted one by one without views of the same memory."""
-    model = ModelConfig(name, hidden=8, layers=2)
+    model = ModelConfig(name, hidden=8, layers=2, norm=norm)
     found, network, kept = bytes_of_pair(model, SCHEMA), build(model, SCHEMA).train(), {}
     weights = {weight.untyped_storage().data_ptr() for weight in network.parameters()}
 

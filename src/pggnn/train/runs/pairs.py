@@ -34,7 +34,7 @@ def most_pairs(config: Config, graphs: Graphs) -> int:
 
 def bytes_of_pair(model: ModelConfig, schema: Schema) -> float:
     """Bytes that a training step keeps for each pair of nodes, measured: what the network saves for its gradient, and
-    three tensors of the widest layer, which the way back holds at a time."""
+    three tensors of a layer, which the way back holds at a time."""
     with torch.random.fork_rng([]):
         network = build_network(model, schema).train()
     kept: dict[int, int] = {}
@@ -53,8 +53,7 @@ def bytes_of_pair(model: ModelConfig, schema: Schema) -> float:
     with saved_tensors_hooks(keep, lambda tensor: tensor):
         network(x, plan, None, edge_attr)
     total = sum(size for address, size in kept.items() if address not in weights)
-    widest = max(norm.num_features for norm in network.modules() if isinstance(norm, torch.nn.BatchNorm1d))
-    return total / NODES**2 + 3 * 4 * widest
+    return total / NODES**2 + 3 * 4 * model.hidden
 
 
 def check_pairs(config: Config, graphs: Graphs, network: Network | Committee, jobs: int) -> None:
