@@ -6,9 +6,14 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 from torch_geometric.data import Batch, Data
 
+from pggnn import AddRings
 from pggnn.baselines.options import MODELS, NETWORKS
+from pggnn.data.features.motifs import find_triangles
 from pggnn.data.schema import Schema
+from pggnn.data.sets.classic import cycle
+from pggnn.lists import read_lists
 from pggnn.nn import ChainConv, PairConv, PGConv, TrioConv, TripletConv
+from pggnn.nn.init import start_scores
 from pggnn.nn.model import Network
 from pggnn.train.config import ModelConfig, NetworkOptions
 from pggnn.train.engine.models import build
@@ -43,6 +48,38 @@ def test_scores_and_weighting_are_those_that_were_asked_for(name):
     if name == "gcn":
         mean = build(ModelConfig(name, hidden=4, layers=2, weighting="mean"), SCHEMA)
         assert {network.weighting for network in (mean, every)} == {"mean", "symmetric"}
+
+
+BATCH_NORM_INSIDE = {"gin", "rgin", "rp", "clip", "sin", "cin", "gatedgcn", "pggnn with a sum"}
+"""Networks whose layers have batch normalisation of their own, with any ``norm``: it says what follows the layers."""
+
+
+@pytest.mark.parametrize("name", [*(name for name in NETWORKS if name != "dgcnn"), "pggnn with a sum"])
+def test_a_network_without_normalisation_starts_at_a_guess_and_learns(name):
+    reads = ["sum", "rings"] if name == "pggnn with a sum" else ["star"]
+    config = ModelConfig(name.partition(" ")[0], hidden=8, layers=2, norm="none", reads=reads)
+    network = build(config, Schema("graph", "regression", features=4))
+    assert not [*network.norms.parameters()] and not [*network.norms.buffers()]
+    inside = [part for part in network.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
+    assert bool(inside) == (name in BATCH_NORM_INSIDE)
+
+    graphs = [AddRings(6)(cycle(nodes)) for nodes in (3, 5)]
+    for graph in graphs:
+        graph.x = torch.randn(graph.num_nodes, 4)
+        graph.triangle_index, graph.triangle_size = find_triangles(graph.edge_index, graph.num_nodes)
+    batch = Batch.from_data_list(graphs)
+    lists = {kind: read_lists(kind, batch) for kind in (*network.lists, *reads) if kind not in ("star", "sum")}
+
+    def score(one):
+        return one(batch.x, batch.edge_index, batch.batch, lists=lists)
+
+    guess = torch.tensor([3.0])
+    start_scores(network, guess, score)
+    torch.testing.assert_close(score(network), guess.expand(2, 1))
+    network.scores[-1].apply(lambda part: [torch.nn.init.normal_(weight) for weight in part.parameters(False)])
+    score(network).square().sum().backward()
+    gradients = [weight.grad for weight in network.convs.parameters() if weight.grad is not None]
+    assert all(gradient.isfinite().all() for gradient in gradients) and any(map(torch.any, gradients))
 
 
 def test_the_config_has_the_options_of_every_model():
