@@ -129,6 +129,26 @@ def test_networks_and_protocols(name, kind, small, fit, classes):
         assert Run.read(config.folder).by_others is None
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "seen them. Had the other folds chosen each fold's epoch: {}. --protocol.kind nested chooses without."),
+        (("--protocol.only", "0"), "the choice has seen them. --protocol.kind nested chooses without."),
+        (("--model.name", "wl"), None),
+    ],
+    ids=["two folds", "one of them", "no epochs"],
+)
+def test_what_has_chosen_the_epoch_is_said(options, said, classes, tmp_path, capsys):
+    given = ["--data.name", str(classes), "--protocol.kind", "folds", "--protocol.folds", "2", "--run.device", "cpu"]
+    small = ["--model.hidden", "4", "--model.layers", "1", "--optim.epochs", "2", "--run.tensorboard", "false"]
+    assert main(["train", *given, *small, *options, "--run.out", str(tmp_path / "run")]) == 0
+    out = capsys.readouterr().out
+    if said is None:
+        assert "the choice" not in out
+    else:
+        assert f" {said.format(Run.read(tmp_path / 'run').by_others)}\n" in out
+
+
 def test_report_best_or_last(small, fit):
     best, last = fit(small("best", optim_lr=0.5)), fit(config := small("last", optim_lr=0.5, protocol_report="last"))
     assert last.epochs == [3]

@@ -26,6 +26,7 @@ def train(arguments: Sequence[str]) -> None:
 
     with loading():
         from pggnn.train.engine.distributed import is_main
+        from pggnn.train.runs.fitted import is_fitted
         from pggnn.train.runs.run import train as run
         from pggnn.train.runs.stored import Run
 
@@ -38,12 +39,13 @@ def train(arguments: Sequence[str]) -> None:
     say(f"{config.folder}: {summary.metric} {summary}")
     trained = Run.read(config.folder)
     say(f"To compare with: {trained.beside()}. {trained.warning}".rstrip(), filled=True)
-    if config.protocol.kind == "folds":
-        say(
+    if config.protocol.kind == "folds" and not is_fitted(config):
+        seen = (
             f"These are the test folds at epoch {', '.join(map(str, summary.epochs))}, where their mean is best, as in "
-            f"the paper: the choice has seen them. {trained.had_others_chosen} --protocol.kind nested trains without.",
-            filled=True,
+            "the paper: the choice has seen them."
         )
+        without = "--protocol.kind nested chooses without."
+        say(" ".join(filter(None, (seen, trained.had_others_chosen, without))), filled=True)
     say(f"A page about it: {shlex.join(['pggnn', 'report', str(config.folder)])}")
 
 
