@@ -47,7 +47,7 @@ class FusedLinear:
         kernel = arcs_kernels.arcs_forward if self.whole else steps_kernels.steps_forward
         for begin, nodes, _, options in self._launches() if out.numel() > 0 else ():
             kernel[self._grid(nodes, options)](*self.inputs, begin, self.graph.root, out, **options)
-        return out, out[:0]
+        return out, self.gates.new_empty(0)
 
     def backward(self, d_out: Tensor, kept: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of each weight."""
