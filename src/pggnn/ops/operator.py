@@ -212,7 +212,7 @@ def _forward(
     reading = Reading.parse(spec)
     with torch.cuda.device_of(gates):
         out, states = _operation(gates, weights, graph, reading, cell, workspace, fused).forward(keep)
-    return out.to(gates.dtype), states
+    return out.to(gates.dtype).contiguous(), states  # rows of kernels may have gaps; compilers are told of none
 
 
 @_forward.register_fake
