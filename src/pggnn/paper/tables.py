@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pggnn.paper import other_groups
+from pggnn.paper import molecules, other_groups
 from pggnn.paper.rivals import IN_TABLE_3, IN_TABLE_4
 from pggnn.paper.rows import Row, Table
 from pggnn.train import packed
@@ -19,7 +19,6 @@ COUNTING_SAGE = ("--model.name", "sage", "--model.layers", "2", *COUNTING_RIVAL[
 COUNTING_RP = ("--model.name", "rp", "--optim.lr", "0.01", "--model.inputs")
 MEAN, LAST = ("--model.weighting", "mean"), ("--model.scores", "last")
 GIN = ("--model.name", "gin")
-WALKS = ("--data.walks", "20")
 ZINC_GIN = (*GIN, "--model.numbering", "given", "--model.numberings", "1")
 """The order of neighbours does not matter to GIN."""
 TU_GIN = ("--model.name", "gin", "--optim.lr", "0.01", "--model.hidden", "32", "--model.dropout", "0.5")
@@ -290,37 +289,7 @@ TABLES: dict[str, Table] = {
         ),
     ),
     "groups": other_groups.TABLE,
-    "rings": Table(
-        "Molecules by what a layer reads: MAE (ZINC), AUROC (molhiv), AP (Peptides)",
-        {"ZINC": "zinc_rings", "MOLHIV": "molhiv", "PEPTIDES": "peptides"},
-        {
-            "PG-GNN (sum, rings)": Row(published=None),
-            "PG-GNN (sum, rings, walks)": Row(WALKS, None, ("ZINC",)),
-            "PG-GNN (star, rings)": Row(("--model.reads", "[star, rings]", "--model.hidden", "56"), None, ("ZINC",)),
-            "PG-GNN (all, rings)": Row(
-                ("--model.reads", "[star, rings]", "--model.hidden", "56", "--model.group", "all"), None, ("ZINC",)
-            ),
-            "PG-GNN (sum, rings one way)": Row(("--model.reads", "[sum, rings-one-way]"), None, ("ZINC",)),
-            "PG-GNN (sum, ring sets)": Row(("--model.reads", "[sum, ring-sets]"), None, ("ZINC",)),
-            "PG-GNN (star)": Row(("--model.reads", "[star]", "--model.hidden", "73"), None, ("ZINC",)),
-            "GIN": Row((*GIN, "--model.hidden", "94"), None),
-            "GIN (walks)": Row((*GIN, "--model.hidden", "94", *WALKS), None, ("ZINC",)),
-            "PG-GNN (sum, rings, 100k)": Row(("--model.hidden", "29"), None, ("ZINC",)),
-            "PG-GNN (sum, rings, no bonds)": Row(("--model.edge_features", "false"), None, ("ZINC",)),
-        },
-        (
-            *("--optim.epochs", "4", "--optim.warmup", "1", "--optim.sampling", "draws", "--optim.steps", "20"),
-            *("--model.layers", "2", "--protocol.seeds", "[0]"),
-        ),
-        ("ZINC",),
-        (
-            "Published splits; test at the best validation epoch. All rows have the same recipe and, but for the row "
-            "of 100,000, about as many parameters. The paper has no such figures.",
-            "Sum: neighbours by a plain sum, as in GIN. Star: neighbours by the RNN in the paper's group; all: in "
-            "every order. Rings: each is read by the RNN from each member in both directions. One way: in one. Sets: "
-            "the RNN reads the mean over the ring instead of its members. Walks: 20 features of random walks.",
-        ),
-    ),
+    "rings": molecules.TABLE,
     "cycles": Table(
         "Counting cycles at each node: mean absolute error in standard deviations",
         {
