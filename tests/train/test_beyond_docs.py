@@ -22,12 +22,21 @@ from pggnn.transforms import AddHops, AddPaths
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 TEXT = (DOCS / "beyond.md").read_text()
-TRAINED = {
-    "neighbours by a sum, rings in both directions": "more/short/rings/pg-gnn-sum-rings/zinc_rings",
-    "neighbours by a sum, rings as sets": "more/short/rings/pg-gnn-sum-ring-sets/zinc_rings",
-    "GIN": "rings/gin/zinc_rings",
+ENDED = {
+    "neighbours by a sum, rings in both directions": "pg-gnn-sum-rings-short",
+    "neighbours by a sum, rings as sets": "pg-gnn-sum-ring-sets-short",
+    "neighbours by the group, rings in both directions": "pg-gnn-star-rings-short",
+    "neighbours by the group": "pg-gnn-star-short",
+    "GIN": "gin",
 }
-"""The rows of "What it gives", and their runs in ``results/``."""
+"""The rows of the first table of "What it gives", and their runs in ``results/rings``."""
+CUT_OFF = {
+    "neighbours by a sum, rings in both directions": "more/short/rings/pg-gnn-sum-rings",
+    "the same with 100,000 parameters": "more/short/rings/pg-gnn-sum-rings-100k",
+    "GIN with random walks": "more/short/rings/gin-walks",
+    "GIN": "rings/gin",
+}
+"""Those of the second, and theirs in ``results``."""
 SMALL = {
     "neighbours by a sum, rings in both directions": "pg-gnn-sum-rings",
     "neighbours by a sum, rings in one direction": "pg-gnn-sum-rings-one-way",
@@ -37,10 +46,14 @@ SMALL = {
 """Those of "In a small network"."""
 
 
-def _table(section):
-    """The rows of a section's table, with its heading and the line below it."""
-    text = TEXT.split(f"\n## {section}\n")[1].split("\n## ")[0]
-    return [line.split(" | ") for line in re.findall(r"^\| (.+) \|$", text, re.MULTILINE)]
+def _section(name):
+    return TEXT.split(f"\n## {name}\n")[1].split("\n## ")[0]
+
+
+def _tables(section):
+    """The rows of each of a section's tables, with its heading and the line below it."""
+    found = [re.findall(r"^\| (.+) \|$", part, re.MULTILINE) for part in _section(section).split("\n\n")]
+    return [[line.split(" | ") for line in lines] for lines in found if lines]
 
 
 def test_code_and_commands_run_in_order(tmp_path, monkeypatch, capsys):
@@ -74,18 +87,30 @@ def test_the_picture_shows_what_atom_5_reads():
     assert shown == read
 
 
-def test_the_rows_of_zinc_are_those_that_were_trained():
-    heading, _, *rows = _table("What it gives")
-    assert heading[1:] == ["60 epochs", "145 epochs", "200 epochs"]
-    assert [row[0] for row in rows] == list(TRAINED)
+def test_figures_of_zinc_are_those_of_the_runs_that_ended():
+    (heading, _, *rows), _ = _tables("What it gives")
+    assert heading[1:] == ["epochs", "test MAE"] and [row[0] for row in rows] == list(ENDED)
+    for name, epochs, figure in rows:
+        run = Run.read(ROOT / "results" / "rings" / ENDED[name] / "zinc_rings")
+        assert run.complete and [trial.seed for trial in run.logs] == [0, 1, 2, 3]
+        assert {len(records) for records in run.logs.values()} == {int(epochs)}
+        assert figure == run.figures.figure(1, 3) and 446_000 < run.parameters < 448_000
 
 
-@pytest.mark.parametrize("row", TRAINED)
-def test_figures_of_zinc_are_those_of_the_logs(row):
+def test_figures_of_molhiv_are_those_of_its_run():
+    run = Run.read(ROOT / "results" / "rings" / "pg-gnn-sum-rings" / "molhiv")
+    mean, deviation = run.figures.figure(100, 1).split(" ± ")
+    assert run.complete and f"comes to {mean} ± {deviation} % AUROC" in _section("What it gives")
+    assert f"({run.parameters:,} parameters, 40 epochs, seeds 0 to 3)" in _section("What it gives")
+
+
+@pytest.mark.parametrize("row", CUT_OFF)
+def test_figures_of_trainings_that_were_cut_off_are_those_of_the_logs(row):
     """Test MAE at the best validation epoch so far; "not trained" where a seed has not come that far."""
-    logs = Run.read(ROOT / "results" / TRAINED[row]).logs
+    logs = Run.read(ROOT / "results" / CUT_OFF[row] / "zinc_rings").logs
     assert [trial.seed for trial in logs] == [0, 1, 2, 3]
-    heading, *rows = _table("What it gives")
+    _, (heading, _, *rows) = _tables("What it gives")
+    assert [cells[0] for cells in rows] == list(CUT_OFF)
     (shown,) = [cells[1:] for cells in rows if cells[0] == row]
     for column, figure in zip(heading[1:], shown, strict=True):
         epochs = int(column.removesuffix(" epochs"))
@@ -100,7 +125,7 @@ def test_figures_of_zinc_are_those_of_the_logs(row):
 
 
 def test_figures_of_the_small_network_are_those_of_its_runs():
-    heading, _, *rows = _table("In a small network")
+    ((heading, _, *rows),) = _tables("In a small network")
     assert [row[0] for row in rows] == list(SMALL) and heading[1:] == ["parameters", "test MAE"]
     for name, parameters, figure in rows:
         run = Run.read(ROOT / "results" / "more" / "small" / "rings" / SMALL[name] / "zinc_rings")
