@@ -35,7 +35,7 @@ def test_figures_of_cycles_are_those_of_the_runs():
         cells = [found[model, re.search("`(.*)`", name)[1]] for model in names]
         assert all(cell["seeds"] == [0, 1, 2] for cell in cells)
         assert shown == [f"{cell['mean']:.3f} ± {cell['std']:.3f}" for cell in cells]
-    assert {cell["parameters"] for cell in found.values()} == {675, 739, 355, 67}
+    assert {cell["parameters"] for cell in found.values()} == {675, 739, 355, 457, 67}
     assert len(rows) * len(names) == len(found)
 
 
