@@ -1,6 +1,7 @@
 """``edge_index`` → :class:`Plan`: each node's neighbours in their numbering, ready for any layer on the graph."""
 
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -58,7 +59,8 @@ class Plan:
     @classmethod
     def build(cls, edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "source_to_target") -> "Plan":
         """Checks ``edge_index`` and sorts it into neighbourhoods: arguments as in :func:`pggnn.neighbourhoods.star`."""
-        return cls.read_by(*star(edge_index, num_nodes, flow), flow=flow)
+        with outside_inference_mode():
+            return cls.read_by(*star(edge_index, num_nodes, flow), flow=flow)
 
     @classmethod
     def read_by(cls, lists: Lists, num_neighbors: int, flow: str = "source_to_target") -> "Plan":
@@ -165,7 +167,8 @@ class Plan:
         if torch.compiler.is_compiling():
             return build(self, *args)
         if (build, args) not in self.known:
-            self.known[build, args] = build(self, *args)
+            with outside_inference_mode():
+                self.known[build, args] = build(self, *args)
         return self.known[build, args]
 
     @property
@@ -196,6 +199,13 @@ class Plan:
     def _map(self, function: Callable[[Tensor], Tensor]) -> "Plan":
         changed: dict[str, Any] = {name: function(getattr(self, name)) for name in TENSORS if name != "profile"}
         return replace(self, **changed)
+
+
+def outside_inference_mode() -> AbstractContextManager[object]:
+    """Tensors that are made inside are normal ones, also under ``torch.inference_mode``: what is kept may be trained
+    with after it."""
+    inside = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
+    return torch.inference_mode(False) if inside else nullcontext()
 
 
 def slot_numbers(plan: Plan) -> Tensor:

@@ -77,6 +77,27 @@ def test_renumbered_neighbourhoods_share_it_and_are_read_as_they_are(name, edges
     torch.testing.assert_close(out, model(x, replace(again), edge_attr=features))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("built", [False, True], ids=["read", "built and read"])
+@pytest.mark.parametrize("name", SHARED)
+def test_a_plan_can_be_trained_with_after_inference_mode(name, built, compiled):
+    """Also what was made of it there, and what PyTorch keeps of it for the way back."""
+    cell, dtype, _ = SHARED[name]
+    torch._dynamo.reset()
+    model, degrees = network(cell, dtype, edge_dim=2), (0, 1, 4, 2, 3)
+    x, features = torch.randn(5, 3, dtype=dtype), torch.randn(10, 2, dtype=dtype)
+    call = torch.compile(model, backend="aot_eager", fullgraph=True) if compiled else model
+    plan = plan_of(degrees)
+    with torch.inference_mode():
+        plan = plan_of(degrees) if built else plan
+        call(x, plan, edge_attr=features)
+    found = []
+    for run, edges in ((call, plan), (model, plan_of(degrees))):
+        out = run(x, edges, edge_attr=features)
+        found.append([out, *torch.autograd.grad(out.sin().sum(), [*model.convs.parameters()])])
+    torch.testing.assert_close(*found)
+
+
 def test_a_plain_compilation_of_the_linear_cell_has_no_graph_break():
     torch._dynamo.reset()
     found = torch._dynamo.explain(network("linear", torch.float))(torch.randn(4, 3), plan_of((0, 1, 3, 2)))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
-from pggnn.plan import Plan
+from pggnn.plan import Plan, outside_inference_mode
 
 T = TypeVar("T")
 
@@ -57,6 +57,7 @@ def shared(graph: Graph, plan: Plan | None, build: Callable[..., T], *args: Hash
     if known is None or not same or known.versions != versions:
         known = _KNOWN[degree] = Known(tuple(map(TensorWeakRef, others)), versions, {})
     if (build, args) not in known.found:
-        known.found[build, args] = build(graph, *args)
+        with outside_inference_mode():
+            known.found[build, args] = build(graph, *args)
     found: T = known.found[build, args]
     return found
