@@ -1,5 +1,6 @@
 """Training steps, answers and the forward rate of the packed operation on a CPU."""
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 
@@ -49,13 +50,17 @@ def cpu(rounds: int = 8, nodes: int = 1024) -> Figures:
 
 
 def answer(rounds: int) -> Figures:
-    """The answer for one ER graph of 10 nodes, given its plan, and the features as they are."""
+    """The answer for one ER graph of 10 nodes, given its plan, and the features as they are; where there is a C++
+    compiler, by compiled networks too."""
     graph = erdos_renyi(1)[0]
     plan = Plan.build(graph.edge_index, graph.num_nodes)
     networks: dict[str, torch.nn.Module] = {f"PG-GNN, {cell}": PGGNN(10, HIDDEN, 1, cell=cell) for cell in PYTORCH}
     networks |= {"PG-GNN, linear": PGGNN(10, HIDDEN, 1, cell="linear", rnn_layers=1), "GIN": GIN(10, HIDDEN, 1)}
     for network in networks.values():
         network.eval()
+    if shutil.which("c++"):
+        names = ("PG-GNN, linear", "GIN")
+        networks |= {f"{name}, compiled": torch.compile(networks[name], fullgraph=True) for name in names}
     with torch.inference_mode():
         times = in_turns({name: partial(network, graph.x, plan) for name, network in networks.items()}, rounds)
     for name, time in times.items():

@@ -16,7 +16,7 @@ from torch import Tensor
 from pggnn.cells import split_layers
 from pggnn.ops.graph import Graph, shared
 from pggnn.ops.packed.memory import POOL
-from pggnn.ops.packed.schedule import Block, BlockIndex, blocks, row_of_slot
+from pggnn.ops.packed.schedule import Block, BlockIndex, blocks, neighbors_and_centers, row_of_slot
 from pggnn.ops.packed.unroll import UNROLLED, Prepared, Unrolled
 from pggnn.ops.structure import first_steps
 from pggnn.orderings import Reading
@@ -163,8 +163,10 @@ class Packed:
 
     @cached_property
     def row_of_slot(self) -> Tensor:
-        """:func:`row_of_slot` of this graph."""
-        return row_of_slot(self.graph, self.reading)
+        """:func:`row_of_slot` of this graph; layers share it where their rows are a plan's neighbours."""
+        if self.plan is None or self.graph.rows is not self.plan.neighbor or not self.reading.reads_root:
+            return row_of_slot(self.graph, self.reading)
+        return self.plan.derived(neighbors_and_centers, self.graph.root)
 
     def rows(self, index: BlockIndex, begin: int, end: int) -> Tensor:
         """The gate rows read at some steps of a block."""

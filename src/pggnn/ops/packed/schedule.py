@@ -69,10 +69,17 @@ def active(lengths: list[tuple[int, int]]) -> list[int]:
 
 def row_of_slot(graph: Graph, reading: Reading) -> Tensor:
     """The gate row of each slot and, where centres are read, behind them of each centre."""
-    if not reading.reads_root:
-        return graph.rows
-    centers = torch.arange(graph.root, graph.root + graph.degree.size(0), device=graph.rows.device)
-    return torch.cat([graph.rows, centers])
+    return with_centers(graph.rows, graph.root, graph.degree.size(0)) if reading.reads_root else graph.rows
+
+
+def with_centers(rows: Tensor, root: int, centers: int) -> Tensor:
+    """``rows``, and behind them those of centres, which begin at ``root``."""
+    return torch.cat([rows, torch.arange(root, root + centers, device=rows.device)])
+
+
+def neighbors_and_centers(plan: Plan, root: int) -> Tensor:
+    """For :meth:`Plan.derived`: :func:`with_centers` where each slot's row is that of its neighbour."""
+    return with_centers(plan.neighbor, root, plan.num_nodes)
 
 
 class BlockIndex:
