@@ -41,6 +41,7 @@ SMALL = {
     "neighbours by a sum, rings in both directions": "pg-gnn-sum-rings",
     "neighbours by a sum, rings in one direction": "pg-gnn-sum-rings-one-way",
     "neighbours by a sum, rings as sets": "pg-gnn-sum-ring-sets",
+    "GIN with random walks": "gin-walks",
     "GIN": "gin",
 }
 """Those of "In a small network"."""
