@@ -1,21 +1,25 @@
 """Runs that are killed, really and at any moment, and gone on with: they must end as if left alone."""
 
+import io
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 import torch
 from lightning.fabric.plugins.precision.amp import MixedPrecision
+from rich.console import Console
 
 from pggnn.cli import main
 from pggnn.train.engine import log
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.runs import run
+from pggnn.train.runs.pool import WorkerPool
 from pggnn.train.runs.protocol import best_common_epoch, choose_by_others
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
@@ -266,6 +270,50 @@ def test_twenty_random_moments(sweep, small, fit, classes, assert_same):
     for result in alone.folder.glob("**/result.json"):
         assert_same(result.parent, killed.folder / result.parent.relative_to(alone.folder))
     print("ended bitwise as the one left alone")
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_process_that_is_ended_by_a_signal_is_started_again(kills, small, fit, assert_same, monkeypatch):
+    """Three times at most, from the last checkpoint; the training beside it goes on."""
+    options = {"protocol_seeds": (0, 1), "optim_epochs": 50 * kills, "model_dropout": 0.5, "run_jobs": 2}
+    alone, killed = small("alone", **options), small("killed", **options)
+    hit, said, start = killed.folder / "seed1", io.StringIO(), WorkerPool.start
+
+    def kill(process):
+        before = len(log.read(hit))
+        while len(log.read(hit)) < before + 3:
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        cut[:] = log.read(hit)
+
+    def start_and_kill(pool, arguments, errors):
+        worker = start(pool, arguments, errors)
+        if errors.parent == hit and len(killers) < kills:
+            killers.append(threading.Thread(target=kill, args=(worker.process,)))
+            killers[-1].start()
+        return worker
+
+    killers: list[threading.Thread] = []
+    cut: list[dict] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkerPool, "start", start_and_kill)
+        console = Console(file=said, width=1000)
+        if kills > run.MOST_LOST:
+            with pytest.raises(ValueError, match="seed1: its process was ended by SIGKILL"):
+                run.train(killed, None, console)
+        else:
+            run.train(killed, None, console)
+    assert len(killers) == kills
+    assert len(cut) >= 3 * kills and log.read(hit)[: len(cut) - 1] == cut[:-1], "seconds, too: none is trained twice"
+    again = "seed1: its process was ended by SIGKILL; it is started again, from its last checkpoint"
+    assert said.getvalue().count(again) == min(kills, run.MOST_LOST)
+    fit(alone)
+    if kills > run.MOST_LOST:
+        assert [trial.seed for trial in run.missing(killed)] == [1]
+        fit(killed, "last")
+    for name in ("seed0", "seed1"):
+        assert_same(alone.folder / name, killed.folder / name)
 
 
 def test_resume_from_the_command_line(small, fit, capsys):

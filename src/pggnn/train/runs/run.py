@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from signal import Signals
 
 import torch
 from lightning.fabric import Fabric
@@ -49,7 +50,7 @@ POLL = 0.3
 KEPT = 2**30
 """Bytes of freed memory that a process keeps for its next tensors."""
 MOST_LOST = 3
-"""How often a training is started again whose process or node was lost."""
+"""How often a training is started again whose node was lost, or whose process was ended by a signal."""
 
 
 class Failed(ValueError):
@@ -267,7 +268,7 @@ def train_side_by_side(
 
     Where a trial fails, the others continue, and its error is raised at the end. Where a GPU has no memory left for one
     beside the others, it continues when another has ended, and fewer are trained at once from then on. One whose node
-    was lost is started again, from its last checkpoint.
+    was lost, or whose process was ended by a signal, is started again, from its last checkpoint.
 
     Args:
         pending: The trials.
@@ -311,11 +312,13 @@ def train_side_by_side(
                     continue
                 del running[folder]
                 bar.finish()
-                if code in (0, STOPPED) or (code == LOST and trial not in missing(config)):
+                gone = code == LOST or code < 0
+                if code in (0, STOPPED) or (gone and trial not in missing(config)):
                     continue
                 error = last_error((folder / ERRORS).read_text()) if code > 0 else ""
-                error = error or f"its process ended with code {code}"
-                if code == LOST and lost[folder] < MOST_LOST:
+                ended = f"was ended by {Signals(-code).name}" if code < 0 else f"ended with code {code}"
+                error = error or f"its process {ended}"
+                if gone and lost[folder] < MOST_LOST:
                     lost[folder] += 1
                     waiting.insert(0, (config, trial))
                     error += "; it is started again, from its last checkpoint"
