@@ -58,11 +58,12 @@ def answer(rounds: int) -> Figures:
     networks |= {"PG-GNN, linear": PGGNN(10, HIDDEN, 1, cell="linear", rnn_layers=1), "GIN": GIN(10, HIDDEN, 1)}
     for network in networks.values():
         network.eval()
+    calls: dict[str, Callable[..., Tensor]] = {**networks}
     if shutil.which("c++"):
         names = ("PG-GNN, linear", "GIN")
-        networks |= {f"{name}, compiled": torch.compile(networks[name], fullgraph=True) for name in names}
+        calls |= {f"{name}, compiled": torch.compile(networks[name], fullgraph=True) for name in names}
     with torch.inference_mode():
-        times = in_turns({name: partial(network, graph.x, plan) for name, network in networks.items()}, rounds)
+        times = in_turns({name: partial(call, graph.x, plan) for name, call in calls.items()}, rounds)
     for name, time in times.items():
         yield "answer for one graph", f"{name}, ms", time
 

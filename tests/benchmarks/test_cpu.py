@@ -1,6 +1,7 @@
 """The benchmarks of the CPU and the comparison of two checkouts, with sizes that say nothing."""
 
 import json
+import shutil
 import subprocess
 import sys
 from itertools import groupby
@@ -47,6 +48,7 @@ def test_a_benchmark_writes_what_it_prints(capsys, tmp_path, monkeypatch):
 
 def test_cpu_compares_equal_models(monkeypatch):
     monkeypatch.setattr(cpu, "BATCH", 2)
+    monkeypatch.setattr(cpu.shutil, "which", lambda name: None)  # with a compiler it takes half a minute more
     found = collect(cpu.cpu(rounds=1, nodes=64))
     assert len({case for case in found if ", " in case and "sequences" not in case}) == 6, "three cells, two sets"
     for case in record.GOALS["cpu"].keys() - {"8,192 sequences of degree 8"}:
@@ -59,6 +61,13 @@ def test_cpu_compares_equal_models(monkeypatch):
     assert set(found["answer for one graph"]) == {
         *(f"PG-GNN, {cell}, ms" for cell in ("lstm", "gru", "srn", "linear")), "GIN, ms",
     }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("c++"), reason="needs a C++ compiler")
+def test_answers_of_compiled_networks():
+    (found,) = collect(cpu.answer(rounds=1)).values()
+    assert {"PG-GNN, linear, compiled, ms", "GIN, compiled, ms"} < set(found)
 
 
 def test_engine():

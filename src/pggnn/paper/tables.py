@@ -316,7 +316,8 @@ TABLES: dict[str, Table] = {
             "have mean 0 and deviation 1 over the nodes of training and validation graphs. The paper has no such "
             "figures.",
             "PG-GNN reads neighbours by a plain sum, and every simple cycle of up to as many nodes, four or more. "
-            "Chordal: cycles of four, once for each chord; there the RNN is told the chords. Nothing is normalised.",
+            "Chordal: cycles of four, once for each chord; there the RNN is told the chords. Nothing is normalised "
+            "between layers.",
         ),
     ),
 }

@@ -93,7 +93,7 @@ class NetworkOptions:
     """Dropout on the scores of each layer."""
     norm: Literal["batch", "graph", "none"] = "batch"
     """Normalisation after each aggregation: over the nodes of a batch, over those of each graph (GraphNorm), or none,
-    where numbers are to be counted exactly."""
+    where numbers are to be counted exactly. Batch normalisation inside a layer, as in GIN's, stays."""
     block: Literal["plain", "residual"] = "plain"
     """What follows each aggregation. plain: normalisation and ReLU, as in the paper; residual: these, added to what was
     there, and a feed-forward network."""
