@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pggnn.neighbourhoods import Lists, own_lists
-from pggnn.plan import Plan
+from pggnn.plan import Plan, outside_inference_mode
 
 Sequences = tuple[Tensor, Tensor, Tensor, Tensor]
 """``[S]`` list of each sequence, ``[S]`` its length, ``[S]`` the place in its list where it begins, ``[S]`` its step
@@ -139,7 +139,8 @@ def read_lists(kind: str, data: Data, flow: str = "source_to_target") -> ListPla
     distance = data[f"{name}_distance"] if LISTS[kind].apart else None
     if distance is not None and (distance.shape != size.shape or (len(size) and int(distance.min()) < 1)):
         raise ValueError(f"{kind}: {name}_distance must be one number from 1 on for each of {len(size)} lists")
-    return expand_lists(kind, index, size, data.edge_index, nodes, flow, distance)
+    with outside_inference_mode():
+        return expand_lists(kind, index, size, data.edge_index, nodes, flow, distance)
 
 
 def expand_lists(

@@ -52,6 +52,19 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("kind", LAYERS)
+def test_lists_can_be_trained_with_after_inference_mode(kind, cell):
+    data, conv = molecule(), LAYERS[kind](5, 4, cell=cell).double()
+    expected = outcome(conv, data, kind, "packed")
+    with torch.inference_mode():
+        lists = read_lists(kind, data)
+        conv(data.x, lists)
+    x = data.x.clone().requires_grad_()
+    out = conv(x, lists)
+    torch.testing.assert_close([out, *torch.autograd.grad(out.sin().sum(), [x, *conv.parameters()])], expected)
+
+
 @pytest.mark.parametrize(("kind", "edges", "cell", "backend"), CASES)
 def test_equals_the_definition(kind, edges, cell, backend):
     if backend == "triton":
