@@ -180,6 +180,34 @@ def test_colours_tell_apart_what_looks_alike():
     assert (first - other).abs() > (first - again).abs() + 1e-4
 
 
+def test_the_maximum_is_that_of_readouts(monkeypatch):
+    """Of each column of each layer, and the scores follow it; with the draws that were made."""
+    network, seen = CLIP(2, 8, 3, num_layers=2, draws=3).eval(), []
+    monkeypatch.setattr(
+        "pggnn.baselines.clip.number_groups", lambda *args: seen.append(number_groups(*args)) or seen[-1]
+    )
+    x, plan = torch.ones(6, 2), Plan.build(HEXAGON, 6)
+    found, expected = network(x, plan), 0
+    colours = [torch.nn.functional.one_hot(drawn, 16).float() for drawn in seen]
+    states = zip(*(network.states(torch.cat([x, drawn], 1), plan, None, None, None) for drawn in colours), strict=True)
+    for score, layer in zip(network.scores, states, strict=True):
+        expected = expected + score(torch.stack([state.sum(0) for state in layer]).max(0).values)
+    torch.testing.assert_close(found, expected.view(1, 3))
+
+
+def test_dropout_is_the_same_in_all_draws():
+    """Nodes that all differ draw nothing. Scores with dropout are then, on average, those without: it would be more
+    than these, if the maximum were one over what each draw happens to drop."""
+    copies = 2000
+    network = CLIP(5, 8, 1, dropout=0.5).eval()
+    graphs = Batch.from_data_list([Data(x=torch.eye(5), edge_index=cycle(5).edge_index)] * copies)
+    expected = network(graphs.x, graphs.edge_index, graphs.batch)[0]
+    for module in network.modules():
+        module.training = not isinstance(module, RowNorm)
+    found = network(graphs.x, graphs.edge_index, graphs.batch)
+    assert (found.mean() - expected).abs() < 5 * found.std() / copies**0.5
+
+
 def test_groups_are_numbered_from_0_in_every_order():
     x = torch.tensor([[1.0, 0], [1, 0], [0, 1], [1, 0], [1, 0], [-0.0, 1]])
     graph, seen = torch.tensor([0, 0, 0, 1, 1, 0]), set()

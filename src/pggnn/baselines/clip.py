@@ -8,6 +8,7 @@ from torch.nn.functional import pad
 from torch_geometric.typing import OptTensor
 
 from pggnn.baselines.gin import GIN
+from pggnn.ops.operator import without_autocast
 from pggnn.plan import Plan
 
 
@@ -15,14 +16,14 @@ class CLIP(GIN):
     r"""GIN whose nodes read colours that tell those apart that look alike, and the maximum over draws of them.
 
     .. math::
-        \mathbf{x}_G = \max_{c \in \{c_1, \ldots, c_k\}} \psi\left(\sum_v \mathbf{h}_v([\mathbf{x}, c])\right)
+        \mathbf{s} = \psi\left(\max_{c \in \{c_1, \ldots, c_k\}} \sum_v \mathbf{h}_v([\mathbf{x}, c])\right)
 
     Nodes of a graph with the same features form a group. A draw numbers the nodes of each group from 0 in random order;
     the number is one-hot in ``colours`` places, and numbers that are larger start again. With as many places as the
     largest group has nodes, the maximum over all draws tells any two graphs apart; k are drawn.
 
-    It departs in its frame, which is that of this comparison (:class:`~pggnn.baselines.GIN`): ψ is the sum of the
-    scores of all layers, so the maximum is that of scores, where its paper has one more network behind it.
+    The maximum is taken of each column. It departs in its frame, which is that of this comparison
+    (:class:`~pggnn.baselines.GIN`): sums and maximum are those of every layer, and ψ adds up their scores.
 
     Args:
         in_channels: Size of each node's own features.
@@ -49,14 +50,15 @@ class CLIP(GIN):
         self.colours, self.draws = colours, draws
 
     def score(self, x: Tensor, plan: Plan, batch: OptTensor, *args: Any) -> Tensor:
-        """The maximum of the scores over draws."""
+        """The scores of the maximum over draws."""
         graph = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
-        alike, places, scores = hash_rows(x), torch.arange(self.colours, device=x.device), []
+        alike, places, draws = hash_rows(x), torch.arange(self.colours, device=x.device), []
         for _ in range(self.draws):
             drawn = number_groups(graph, alike) % self.colours
             colour = (drawn.unsqueeze(-1) == places).to(x.dtype)
-            scores.append(super().score(torch.cat([x, colour], dim=-1), plan, batch, *args))
-        return torch.stack(scores).amax(0)
+            draws.append(self.pooled(torch.cat([x, colour], dim=-1), plan, batch, *args))
+        with without_autocast(x):
+            return self.add_up([torch.stack(layer).amax(0) for layer in zip(*draws, strict=True)])
 
 
 def hash_rows(x: Tensor) -> Tensor:

@@ -104,7 +104,7 @@ class CLIPOptions:
     colours: int = whole(16, 1)
     """CLIP: how many colours there are for nodes that look alike; in larger groups several nodes share one."""
     draws: int = whole(4, 1)
-    """CLIP: draws of the colours; the answer is the maximum over them."""
+    """CLIP: draws of the colours; the maximum of the readouts over them is scored."""
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,15 @@ class Network(torch.nn.Module):
         lists: ListPlans | None = None,
     ) -> Tensor:  # fmt: skip
         """The scores in one numbering; arguments as in :meth:`forward`."""
+        pooled = self.pooled(x, plan, batch, edge_attr, batch_size, real, lists)
+        with without_autocast(x):
+            return self.add_up(pooled)
+
+    def pooled(
+        self, x: Tensor, plan: Plan, batch: OptTensor, edge_attr: OptTensor, batch_size: int | None, real: OptTensor,
+        lists: ListPlans | None = None,
+    ) -> list[Tensor]:  # fmt: skip
+        """What is read out of each layer that has scores; arguments as in :meth:`forward`."""
         with masked_rows(self, real):
             states = self.states(x, plan, batch, edge_attr, batch_size, lists)
         with without_autocast(x):  # scores are differences of large sums, which 16 bits have too few digits for
@@ -188,7 +197,7 @@ class Network(torch.nn.Module):
                 sizes = [state.size(1) for state in states]
                 by_readout = pooled.unflatten(1, (-1, sum(sizes)))
                 states = [state.flatten(1) for state in by_readout.split(sizes, dim=2)]
-            return self.add_up(states)
+            return states
 
     def scored(self, states: Sequence[Tensor]) -> list[Tensor]:
         """Those of the layers' states that have scores, in the precision of the weights."""
