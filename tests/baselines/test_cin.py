@@ -14,12 +14,15 @@ from pggnn.data.graphs import Graphs
 from pggnn.data.schema import Schema
 from pggnn.data.sets.classic import complete, cycle, rook
 from pggnn.lists import read_lists
+from pggnn.nn import readout
+from pggnn.ops import HAS_TRITON
 from pggnn.plan import Plan
 from pggnn.search import TooMany, find_rings
 from pggnn.train.config import Config, DataConfig, ModelConfig
 from pggnn.train.engine.models import Scorer, build, lists_for
 
 MODELS = [CIN, SIN]
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def lifted(data, size=6):
@@ -36,6 +39,14 @@ def lists_of(data):
 def cells_of(data, kind="ring-cells"):
     plan = Plan.build(data.edge_index, data.num_nodes)
     return plan, Complex.build(plan, read_lists(kind, data), getattr(data, "batch", None))
+
+
+def ends_of(cells):
+    return cells.ends.neighbor.view(-1, 2)
+
+
+def sides_of(cells, ring):
+    return cells.sides.neighbor[cells.sides.center == ring]
 
 
 def graph(nodes, edges, seed=0):
@@ -63,14 +74,15 @@ def test_edges_are_cells_once_however_they_are_given():
     for data in (whole, once):
         plan, cells = cells_of(data)
         assert cells.counts == (5, 6, 2)
-        assert sorted(map(tuple, cells.ends.t().tolist())) == sorted((min(pair), max(pair)) for pair in HOUSE)
+        ends = ends_of(cells)
+        assert sorted(map(tuple, ends.tolist())) == sorted((min(pair), max(pair)) for pair in HOUSE)
         sides = {}
-        for side, ring in zip(cells.side.tolist(), cells.ring.tolist(), strict=True):
-            sides.setdefault(ring, set()).add(tuple(cells.ends[:, side].tolist()))
+        for side, ring in zip(cells.sides.neighbor.tolist(), cells.sides.center.tolist(), strict=True):
+            sides.setdefault(ring, set()).add(tuple(ends[side].tolist()))
         assert sorted(map(sorted, sides.values())) == [[(0, 1), (0, 3), (1, 2), (2, 3)], [(2, 3), (2, 4), (3, 4)]]
     nodes, edges, rings = cells.features(once.x, plan)
-    torch.testing.assert_close(edges, once.x[cells.ends].sum(0))
-    of_rings = [{*cells.ends[:, cells.side[cells.ring == ring]].flatten().tolist()} for ring in range(2)]
+    torch.testing.assert_close(edges, once.x[ends].sum(1))
+    of_rings = [{*ends[sides_of(cells, ring)].flatten().tolist()} for ring in range(2)]
     torch.testing.assert_close(rings, torch.stack([once.x[[*members]].sum(0) for members in of_rings]))
     assert nodes is once.x
 
@@ -83,8 +95,7 @@ def test_a_layer_is_its_definition():
     conv = CellConv(3, 4).double().eval()
     states = [torch.randn(count, 3, dtype=torch.double) for count in cells.counts]
     nodes, edges, rings = states
-    ends = cells.ends.t().tolist()
-    sides = [cells.side[cells.ring == ring].tolist() for ring in range(2)]
+    ends, sides = ends_of(cells).tolist(), [sides_of(cells, ring).tolist() for ring in range(2)]
     below, above = [one.clone() for one in states], [one.clone() for one in states]
     for number, (one, other) in enumerate(ends):
         below[1][number] += nodes[one] + nodes[other]
@@ -224,3 +235,29 @@ def test_one_ring_or_none_can_be_trained_on(model):
         out = network(torch.ones(data.num_nodes, 1), data.edge_index, lists=lists_of(lifted(data)))
         out.sum().backward()
         assert out.isfinite().all()
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+@pytest.mark.parametrize("model", MODELS)
+def test_layers_share_what_sums_on_a_gpu_need(model, batch, monkeypatch):
+    """More layers sort no more numbers, and the kernel's sums are PyTorch's."""
+    from pggnn.ops.fused import sum as sums
+
+    sorted_numbers = []
+    monkeypatch.setattr(sums, "readers", lambda *args, sort=sums.readers: sorted_numbers.append(args) or sort(*args))
+    counts = []
+    for layers in (1, 3):
+        torch.manual_seed(0)
+        network = model(3, 8, 2, layers).to(DEVICE)
+        data = batch.to(DEVICE)
+        found = []
+        for kernel in (False, True):
+            monkeypatch.setattr(readout, "_has_kernel", lambda _, kernel=kernel: kernel)
+            sorted_numbers.clear()
+            network.zero_grad()
+            scores = network(data.x.float(), data.edge_index, data.batch, batch_size=5, lists=lists_of(data))
+            scores.square().sum().backward()
+            found.append([scores, *(weight.grad for weight in network.parameters())])
+        torch.testing.assert_close(*found, rtol=1e-3, atol=1e-3)
+        counts.append(len(sorted_numbers))
+    assert counts[0] == counts[1] > 0

@@ -10,6 +10,7 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.baselines.baseline import refuse_block
 from pggnn.lists import ListPlan
+from pggnn.neighbourhoods import Lists
 from pggnn.nn.blocks import ListPlans, glorot_linear
 from pggnn.nn.model import Level, Network, Norm
 from pggnn.nn.norm import masked_rows, norm_layer
@@ -29,16 +30,14 @@ class Complex:
     """Cells of each dimension."""
     graph: list[Tensor]
     """Of each dimension the graph of each cell."""
-    ends: Tensor
-    """``[2, M]`` nodes of each edge."""
+    ends: Plan
+    """Each edge's two nodes, the lower number first."""
+    sides: Plan
+    """Each ring's edges."""
     cell_of: Tensor
     """``[S]`` the edge in each of the plan's slots that is no loop, and …"""
     slot: Tensor
     """``[S]`` … which slot that is."""
-    side: Tensor
-    """``[I]`` edges of rings, ring by ring, and …"""
-    ring: Tensor
-    """``[I]`` … the ring of each."""
 
     @classmethod
     def build(cls, plan: Plan, rings: ListPlan, batch: OptTensor = None) -> "Complex":
@@ -49,32 +48,49 @@ class Complex:
             rings: Each ring once, as :func:`pggnn.lists.read_lists` gives ``"ring-cells"``.
             batch: The graph that each node belongs to; one graph by default.
         """
-        batch = plan.degree.new_zeros(plan.num_nodes) if batch is None else batch
+        nodes = plan.num_nodes
+        batch = plan.degree.new_zeros(nodes) if batch is None else batch
         low, high = torch.minimum(plan.center, plan.neighbor), torch.maximum(plan.center, plan.neighbor)
         slot = (low < high).nonzero().view(-1)
-        keys, cell_of = torch.unique(low[slot] * plan.num_nodes + high[slot], return_inverse=True)
-        member, ring = rings.plan.neighbor, rings.plan.center
+        keys, cell_of = torch.unique(low[slot] * nodes + high[slot], return_inverse=True)
+        ends = torch.stack([keys // max(nodes, 1), keys % max(nodes, 1)], dim=1)
+        member = rings.plan.neighbor
         before, inner = member.roll(1), torch.ones_like(member, dtype=torch.bool)
         inner = inner.index_fill(0, rings.plan.start, False)  # no edge leads to the first place of a ring
-        sides = (torch.minimum(member, before) * plan.num_nodes + torch.maximum(member, before))[inner]
-        ends = torch.stack([keys // max(plan.num_nodes, 1), keys % max(plan.num_nodes, 1)])
+        sides = (torch.minimum(member, before) * nodes + torch.maximum(member, before))[inner]
         return cls(
-            (plan.num_nodes, len(keys), rings.plan.num_nodes), [batch, batch[ends[0]], batch[rings.owner]],
-            ends, cell_of, slot, torch.searchsorted(keys, sides), ring[inner],
+            (nodes, len(keys), rings.plan.num_nodes), [batch, batch[ends[:, 0]], batch[rings.owner]],
+            _bounded_by(ends.flatten(), torch.full_like(keys, 2), nodes),
+            _bounded_by(torch.searchsorted(keys, sides), rings.plan.degree - 1, len(keys)), cell_of, slot,
         )  # fmt: skip
 
     def features(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> list[Tensor]:
         """The input of each dimension: node features, summed over the nodes of an edge and of a ring. Behind them are
         edge features, the mean over the ways that an edge is given, and their sum over a ring; zeros for nodes."""
-        edges = x[self.ends[0]] + x[self.ends[1]]
-        rings = _sums(edges, self.side, self.ring, self.counts[2]) / 2  # a node of a ring is on two of its edges
+        edges = x[self.ends.neighbor].unflatten(0, (-1, 2)).sum(1)
+        rings = self.round(edges) / 2  # a node of a ring is on two of its edges
         found = [x, edges, rings]
         if edge_attr is not None:
             given = edge_attr.index_select(0, plan.edge[self.slot])
             own = read_out(given, self.cell_of, self.counts[1], "mean")
-            more = [edge_attr.new_zeros(len(x), own.size(1)), own, _sums(own, self.side, self.ring, self.counts[2])]
+            more = [edge_attr.new_zeros(len(x), own.size(1)), own, self.round(own)]
             found = [torch.cat([one, other], dim=1) for one, other in zip(found, more, strict=True)]
         return found
+
+    def round(self, edges: Tensor) -> Tensor:
+        """``[R, C]`` the sum over the edges of each ring."""
+        return self.sum_sides(unpool(edges, self.sides.neighbor, self.sides))
+
+    def sum_sides(self, values: Tensor) -> Tensor:
+        """``[R, C]`` the sum over the sides of each ring, of one value for each."""
+        return read_out(values, self.sides.center, self.counts[2], "sum", self.sides)
+
+
+def _bounded_by(member: Tensor, size: Tensor, cells: int) -> Plan:
+    """The plan of cells with so many ``size`` of the cells of one dimension less, one after the other. Layers on it
+    share what sums need."""
+    reader = torch.repeat_interleave(size, output_size=len(member))
+    return Plan.read_by(Lists(member, reader, torch.arange(len(member), device=member.device), size), cells)
 
 
 class CIN(Network):
@@ -154,12 +170,13 @@ class CIN(Network):
                 return self.add_up(self.scored([nodes for nodes, _, _ in layers]))
             size = _graphs(batch) if size is None else size
             pooled = []
-            for states in zip(*(self.scored(one) for one in zip(*layers, strict=True)), strict=True):
-                read = [
-                    read_out(one, graph, size, self.readout) for one, graph in zip(states, cells.graph, strict=True)
-                ]
-                pooled.append(torch.cat(read, dim=1))
-            return self.add_up(pooled)
+            for states, graph in zip(zip(*layers, strict=True), cells.graph, strict=True):  # of all layers at once
+                scored = self.scored(states)
+                read = read_out(torch.cat(scored, dim=1), graph, size, self.readout)
+                widths = [one.size(1) for one in scored]
+                parts = read.unflatten(1, (-1, sum(widths))).split(widths, dim=2)
+                pooled.append([part.flatten(1) for part in parts])
+            return self.add_up([torch.cat(one, dim=1) for one in zip(*pooled, strict=True)])
 
 
 class SIN(CIN):
@@ -214,14 +231,16 @@ class CellConv(torch.nn.Module):
     def forward(self, states: Sequence[Tensor], cells: Complex) -> list[Tensor]:
         """New features of nodes, edges and rings."""
         nodes, edges, rings = states
-        (low, high), (along, around) = cells.ends, self.message
-        sent = [along(torch.cat([unpool(nodes, end), edges], dim=1)) for end in (low, high)]
-        heard = _add(nodes, torch.cat(sent), torch.cat([high, low]))
-        sides = unpool(edges, cells.side)
-        told = around(torch.cat([sides, unpool(rings, cells.ring)], dim=1))
-        others = unpool(read_out(told, cells.ring, cells.counts[2], "sum"), cells.ring) - told
-        below = [nodes, edges + unpool(nodes, low) + unpool(nodes, high), _add(rings, sides, cells.ring)]
-        above = [heard, _add(edges, others, cells.side), rings]
+        (along, around), ends, sides = self.message, cells.ends, cells.sides
+        at_ends = unpool(nodes, ends.neighbor, ends).unflatten(0, (-1, 2))
+        sent = along(torch.cat([at_ends, edges.unsqueeze(1).expand(-1, 2, -1)], dim=2)).flip(1)  # to the other end
+        heard = nodes + read_out(sent.flatten(0, 1), ends.neighbor, len(nodes), "sum", ends)
+        at_sides = unpool(edges, sides.neighbor, sides)
+        told = around(torch.cat([at_sides, unpool(rings, sides.center, sides)], dim=1))
+        others = unpool(cells.sum_sides(told), sides.center, sides) - told
+        around_edges = edges + read_out(others, sides.neighbor, len(edges), "sum", sides)
+        below = [nodes, edges + at_ends.sum(1), rings + cells.sum_sides(at_sides)]
+        above = [heard, around_edges, rings]
         parts = zip(self.boundary, below, self.upper, above, self.combine, strict=True)
         return [join(torch.cat([one(lower), other(upper)], dim=1)) for one, lower, other, upper, join in parts]
 
@@ -232,16 +251,6 @@ def _mlp(in_channels: int, out_channels: int) -> torch.nn.Sequential:
     for width in (in_channels, out_channels):
         layers += [glorot_linear(width, out_channels), norm_layer("batch", out_channels), torch.nn.ReLU()]
     return torch.nn.Sequential(*layers)
-
-
-def _add(states: Tensor, values: Tensor, index: Tensor) -> Tensor:
-    """The states, each with the sum of the values for it."""
-    return states + read_out(values, index, states.size(0), "sum")
-
-
-def _sums(edges: Tensor, side: Tensor, ring: Tensor, count: int) -> Tensor:
-    """``[R, C]`` the sum over the edges of each ring."""
-    return read_out(edges.index_select(0, side), ring, count, "sum")
 
 
 def _graphs(batch: OptTensor) -> int:
