@@ -12,7 +12,7 @@ PNA = (
 SAGE = ("--model.name", "sage", "--model.aggregator", "pool", "--model.hidden", "90")
 DEEP_LRP = (
     *("--model.name", "deep-lrp", "--model.hidden", "128", "--model.layers", "10", "--model.depth", "7"),
-    *("--optim.batch_size", "64", "--model.readout", "sum", "--run.deterministic", "false"),
+    *("--optim.batch_size", "64", "--run.deterministic", "false"),
 )
 WEGL = ("--model.name", "wegl", "--model.diffusions", "4", "--model.trees", "100")
 DGCNN_NOTE = (

@@ -14,7 +14,8 @@ class RingGNN(PairNetwork):
 
     Products count walks, so it tells strongly regular graphs of different parameters apart, which IGN does not. The
     name is that of the algebra; rings of a graph have no part in it. As in its paper and its authors' code there is
-    one product in a layer, whose weight begins at 0.1. Normalisation and scores are those of this comparison.
+    one product in a layer. Its weight begins at 0.1, in their runs at half the inverse of the mean number of nodes.
+    Normalisation and scores are those of this comparison.
 
     Args: see :class:`~pggnn.baselines.dense.network.PairNetwork`.
 
