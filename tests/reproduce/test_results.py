@@ -90,11 +90,17 @@ def test_rivals_are_trained_as_where_their_figures_are_from(tmp_path):
             config = configs[model, data]
             assert (config.model.hidden, config.optim.lr, config.optim.sampling) == (hidden, lr, "shuffle")
             assert config.optim.loss == ("mae" if data == "ZINC" else "auto")
-            assert config.protocol.report == "last"
+            assert (config.protocol.report, config.model.init) == ("last", "guess")
             if config.model.pool == "max":
                 assert model in ("3-WL-GNN", "PPGN")
             else:
                 assert config.model.readout == readouts.get(model, "mean")
+
+
+def test_dense_rivals_and_those_on_cells_start_at_a_guess(tmp_path):
+    """Sums over all cells or pairs are large, and so would be the first losses."""
+    configs = runs("table3", tmp_path, only=["IGN", "PPGN", "SIN", "CIN", "DGCNN"])
+    assert len(configs) > 20 and {config.model.init for config in configs.values()} == {"guess"}
 
 
 def test_the_linear_cell_and_the_control_differ_from_the_group_in_nothing_else(tmp_path):
