@@ -23,9 +23,8 @@ from pggnn.files import replacing
 
 RUNS, CURVES, ANSWERS = "runs.jsonl", "curves.parquet", "answers.parquet"
 COLUMNS = ("epoch", "lr", "loss", "val", "test", "seconds")
-ROUNDED = ("lr", "loss", "seconds")
-"""Columns rounded to :data:`DIGITS` digits. The others, from which figures are made, are exact."""
-DIGITS = 5
+DIGITS = {"lr": 5, "loss": 5, "seconds": 3}
+"""Columns that are rounded to so many digits. The others, from which figures are made, are exact."""
 SPARE_BITS = 6
 """Bits of a float32 that five digits do not need."""
 Record = dict[str, Any]
@@ -84,7 +83,9 @@ class Pack:
         start, count = self._rows.get((run, training), (0, 0))
         part = self.curves.slice(start, count)
         names = [name for name in part.column_names if name not in ("run", "training")]
-        lists = [_decimals(part[name].to_pylist()) if name in ROUNDED else part[name].to_pylist() for name in names]
+        lists = [
+            _decimals(part[name].to_pylist(), name) if name in DIGITS else part[name].to_pylist() for name in names
+        ]
         return [
             {name: value for name, value in zip(names, row, strict=True) if value is not None}
             for row in zip(*lists, strict=True)
@@ -232,8 +233,8 @@ def _curve_table(entry: PackedRun) -> Any:
         values = [record.get(name) for _, record in records]
         if name == "epoch":
             columns[name] = pa.array(values, pa.int32())
-        elif name in ROUNDED:
-            numbers = np.array([float(f"{value:.{DIGITS}g}") for value in values], np.float32)
+        elif name in DIGITS:
+            numbers = np.array(_decimals(values, name), np.float32)
             columns[name] = pa.array(shortened(numbers, SPARE_BITS) if name == "loss" else numbers)
         else:
             exact = all(value is None or float(np.float32(value)) == value or value != value for value in values)
@@ -252,5 +253,5 @@ def _answer_table(run: str, answers: dict[str, np.ndarray]) -> tuple[dict[str, A
     return about, pa.table({"run": pa.array([run] * len(values["true"]), pa.string()), **values})
 
 
-def _decimals(values: list[float]) -> list[float]:
-    return [float(f"{value:.{DIGITS}g}") for value in values]
+def _decimals(values: list[float], name: str) -> list[float]:
+    return [float(f"{value:.{DIGITS[name]}g}") for value in values]
