@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import DataLoader
 
 from pggnn.lists import LISTS, read_lists
@@ -97,12 +97,26 @@ def test_graphs_without_edges():
         ("rings", {"ring_index": [0, 1, 2], "ring_size": [4]}, "sum to the 3 members"),
         ("rings", {"ring_index": [0, 1, 6], "ring_size": [3]}, "node 6, but there are 6 nodes"),
         ("hops", {"hop_index": [0, 1], "hop_size": [2]}, "needs hop_distance"),
-        ("hops", {"hop_index": [0, 1], "hop_size": [2], "hop_distance": [0]}, "one number from 1 on"),
+        ("hops", {"hop_index": [0, 1], "hop_size": [2], "hop_distance": [0]}, "one number from 1 on .*, got one of 0"),
+        ("hops", {"hop_index": [0, 1], "hop_size": [2], "hop_distance": [1, 1]}, "for each of 1 lists, got shape \\[2"),
+        ("hops", {"hop_index": [0, 1], "hop_size": [2], "hop_distance": [1.0]}, "of int64, got torch.float32"),
     ],
 )
 def test_what_is_refused(kind, attributes, message):
-    with pytest.raises((ValueError, IndexError), match=message):
+    with pytest.raises((ValueError, IndexError, TypeError), match=message):
         read_lists(kind, graph(**attributes))
+
+
+def test_graphs_that_are_refused():
+    rings = {"ring_index": [0, 1, 2, 3], "ring_size": [4]}
+    with pytest.raises(ValueError, match="flow must be .*, got"):
+        read_lists("rings", graph(**rings), "target")
+    with pytest.raises(ValueError, match=r"to read rings a graph needs edge_index$"):
+        read_lists("rings", Data(x=torch.eye(6), **{name: torch.tensor(value) for name, value in rings.items()}))
+    with pytest.raises(IndexError, match="refers to node 4, but there are 4 nodes"):
+        read_lists("rings", Data(x=torch.eye(4), edge_index=EDGES, ring_index=EDGES[0, :3], ring_size=EDGES[1, 2:3]))
+    with pytest.raises(TypeError, match="Data of one kind of nodes, got HeteroData"):
+        read_lists("rings", HeteroData())
 
 
 def test_kinds_have_layers():

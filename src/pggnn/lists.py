@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pggnn.neighbourhoods import Lists, own_lists
+from pggnn.neighbourhoods import Lists, check_edges, check_flow, own_lists
 from pggnn.plan import Plan, outside_inference_mode
 
 Sequences = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -114,6 +114,13 @@ ring is stored, and ``ring-sets`` does not depend on the order of its members. F
 def read_lists(kind: str, data: Data, flow: str = "source_to_target") -> ListPlan:
     """What is read of the lists of this kind in a graph or batch. Checks them.
 
+    Args:
+        kind: One of :data:`LISTS`.
+        data: The graph or batch, with ``edge_index`` and the attributes of its lists.
+        flow: That of the layer which reads them. With ``"source_to_target"`` the features of the edge from u to v enter
+            the step from v to u, as they do where v reads its neighbour u; with ``"target_to_source"`` those of the
+            edge from v to u.
+
     Example:
         >>> import torch
         >>> from torch_geometric.data import Data
@@ -125,22 +132,36 @@ def read_lists(kind: str, data: Data, flow: str = "source_to_target") -> ListPla
     """
     if kind not in LISTS:
         raise ValueError(f"lists must be of the kind {', '.join(map(repr, LISTS))}, got {kind!r}")
+    check_flow(flow)
+    if not isinstance(data, Data):
+        raise TypeError(f"lists are read of a graph or batch, Data of one kind of nodes, got {type(data).__name__}")
     name, least, nodes = LISTS[kind].attribute, LISTS[kind].least, data.num_nodes
-    missing = [f"{name}_{part}" for part in _parts(kind) if f"{name}_{part}" not in data]
+    missing = [one for one in (*(f"{name}_{part}" for part in _parts(kind)), "edge_index") if data.get(one) is None]
     if missing or nodes is None:
         raise ValueError(
-            f"to read {kind} a graph needs {', '.join(missing) or 'num_nodes'}; "
-            f"transforms such as pggnn.transforms.AddRings write them"
+            f"to read {kind} a graph needs {', '.join(missing) or 'num_nodes'}"
+            + ("; transforms such as pggnn.transforms.AddRings write them" if missing[:1] != ["edge_index"] else "")
         )
     index, size = data[f"{name}_index"], data[f"{name}_size"]
     own_lists(index, size, nodes, kind)
     if len(size) and int(size.min()) < least:
         raise ValueError(f"{kind}: a list has at least {least} nodes, got one of {int(size.min())}")
     distance = data[f"{name}_distance"] if LISTS[kind].apart else None
-    if distance is not None and (distance.shape != size.shape or (len(size) and int(distance.min()) < 1)):
-        raise ValueError(f"{kind}: {name}_distance must be one number from 1 on for each of {len(size)} lists")
+    if distance is not None:
+        _check_distances(f"{kind}: {name}_distance", distance, size)
+    edge_index, _ = check_edges(data.edge_index, nodes)
     with outside_inference_mode():
-        return expand_lists(kind, index, size, data.edge_index, nodes, flow, distance)
+        return expand_lists(kind, index, size, edge_index, nodes, flow, distance)
+
+
+def _check_distances(what: str, distance: Tensor, size: Tensor) -> None:
+    """Refuses what is not one distance for each list."""
+    if not isinstance(distance, Tensor) or distance.dtype != torch.long:
+        kind = str(distance.dtype) if isinstance(distance, Tensor) else type(distance).__name__
+        raise TypeError(f"{what} must be a tensor of int64, got {kind}")
+    if distance.shape != size.shape or (len(size) and int(distance.min()) < 1):
+        given = f"shape {list(distance.shape)}" if distance.shape != size.shape else f"one of {int(distance.min())}"
+        raise ValueError(f"{what} must be one number from 1 on for each of {len(size)} lists, got {given}")
 
 
 def expand_lists(

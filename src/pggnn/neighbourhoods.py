@@ -41,13 +41,18 @@ def star(edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "sour
         >>> lists.member.split(lists.size.tolist())
         (tensor([2, 1]), tensor([0]), tensor([], dtype=torch.int64))
     """
-    if flow not in ("source_to_target", "target_to_source"):
-        raise ValueError(f'flow must be "source_to_target" or "target_to_source", got {flow!r}')
+    check_flow(flow)
     edge_index, sizes = check_edges(edge_index, num_nodes)
     i, j = (1, 0) if flow == "source_to_target" else (0, 1)
     reader, edge = torch.sort(edge_index[i], stable=True)
     member = edge_index[j].index_select(0, edge)
     return Lists(member, reader, edge, torch.bincount(reader, minlength=sizes[i])), sizes[j]
+
+
+def check_flow(flow: str) -> None:
+    """Raises an error if there is no such flow."""
+    if flow not in ("source_to_target", "target_to_source"):
+        raise ValueError(f'flow must be "source_to_target" or "target_to_source", got {flow!r}')
 
 
 def check_edges(edge_index: Tensor, num_nodes: int | tuple[int, int]) -> tuple[Tensor, Sequence[int]]:

@@ -217,12 +217,82 @@ def test_layers_refuse():
         conv(data.x, lists)
     with pytest.raises(ValueError, match=r"edge_attr must have shape \[24, 3\], got \[24, 2\]"):
         conv(data.x, lists, data.edge_attr[:, :2])
-    with pytest.raises(ValueError, match=r"x must have shape \[12, channels\]"):
+    with pytest.raises(ValueError, match=r"x must have shape \[12, 5\], got \[11, 5\]"):
         conv(data.x[1:], lists, data.edge_attr)
-    with pytest.raises(ValueError, match="give adjacency"):
-        RingConv(5, 4, structure=2)(data.x, lists)
+    for adjacency, given in ((None, "none"), (data.edge_index, "Tensor")):
+        with pytest.raises(ValueError, match=f"give adjacency=Plan.build.* got {given}"):
+            RingConv(5, 4, structure=2)(data.x, lists, None, adjacency)
+    with pytest.raises(ValueError, match=r"the plan of 12 nodes, got Plan\(nodes=13"):
+        RingConv(5, 4, structure=2)(data.x, lists, None, Plan.build(data.edge_index, 13))
     with pytest.raises(ValueError, match="the network reads rings, which are missing"):
         PGGNN(5, 4, 1, reads=("star", "rings"))(data.x, data.edge_index)
+
+
+def test_layers_refuse_lists_of_the_other_flow():
+    """The features of an edge from u to v would enter the step from u to v instead of that from v to u."""
+    data = molecule(torch.float)
+    lists, there = read_lists("rings", data), "target_to_source"
+    message = f"read with flow='source_to_target', but the layer has flow='{there}'; use read_lists"
+    with pytest.raises(ValueError, match=message):
+        RingConv(5, 4, flow=there)(data.x, lists)
+    with pytest.raises(ValueError, match=message):
+        PGGNN(5, 4, 1, reads=("star", "rings"), flow=there)(data.x, data.edge_index, lists={"rings": lists})
+    with pytest.raises(ValueError, match="the plan was built with flow='target_to_source'"):
+        RingConv(5, 4, structure=2)(data.x, lists, None, Plan.build(data.edge_index, 12, there))
+    back = data.clone()
+    back.edge_index = data.edge_index.flip(0)
+    one, other = RingConv(5, 4, edge_dim=3), RingConv(5, 4, edge_dim=3, flow=there)
+    other.load_state_dict(one.state_dict())
+    torch.testing.assert_close(run(one, data, "rings"), other(back.x, read_lists("rings", back, there), back.edge_attr))
+
+
+@pytest.mark.parametrize(
+    ("x", "edge_attr", "error", "message"),
+    [
+        (
+            torch.double,
+            torch.float,
+            TypeError,
+            "node features are torch.float64, but the layer's weights torch.float32",
+        ),
+        (torch.float, torch.double, TypeError, "edge features are torch.float64, but the layer's weights"),
+        (torch.long, torch.float, TypeError, "node features must be floating-point, got torch.int64"),
+    ],
+)
+def test_layers_refuse_other_types(x, edge_attr, error, message):
+    data = molecule(torch.float)
+    with pytest.raises(error, match=message):
+        RingConv(5, 4, edge_dim=3)(data.x.to(x), read_lists("rings", data), data.edge_attr.to(edge_attr))
+
+
+@pytest.mark.parametrize("option", ["max_degree", "numberings", "numbering", "orderings"])
+@pytest.mark.parametrize("layer", [RingConv, PathConv, ListConv])
+def test_layers_refuse_options_of_neighbours(layer, option):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'"):
+        layer(5, 4, **{option: 2})
+
+
+def test_layers_refuse_options_that_do_not_fit():
+    with pytest.raises(ValueError, match="leave edge_dim out, got 3"):
+        HopConv(5, 4, edge_dim=3)
+    with pytest.raises(ValueError, match=r"in_channels must be one number: .* got \(5, 6\)"):
+        RingConv((5, 6), 4)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_hops_in_random_orders(cell):
+    """One fresh order of the nodes at a distance in each training step, the given one in evaluation."""
+    torch.manual_seed(0)
+    data, options = molecule(), {"cell": cell}
+    conv, single = (HopConv(5, 4, orderings=one, **options).double() for one in ("random", "single"))
+    single.load_state_dict(conv.state_dict())
+    found = torch.stack([run(conv, data, "hops").detach() for _ in range(300)])
+    assert found.std(0)[2].min() > 1e-6, "node 2 has three nodes at distance 1, and at 2"
+    assert found.std(0)[[0, 1, 3]].max() < 1e-12, "these have none"
+    every = HopConv(5, 4, group="all", reduce="mean", **options).double()
+    every.load_state_dict(conv.state_dict())
+    torch.testing.assert_close(found.mean(0), run(every, data, "hops"), rtol=0, atol=float(found.std(0).max()) / 3)
+    torch.testing.assert_close(run(conv.eval(), data, "hops"), run(single, data, "hops"))
 
 
 @pytest.mark.parametrize("aggregation", ["pairs", "triplets", "trios", "chain"])

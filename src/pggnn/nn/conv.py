@@ -199,7 +199,7 @@ class SequenceConv(MessagePassing):
             if tensor.dim() != 2 or tensor.size(0) != nodes or (channels != -1 and tensor.size(1) != channels):
                 wanted = f"[{nodes}, {'channels' if channels == -1 else channels}]"
                 raise ValueError(f"features of the {name} must have shape {wanted}, got {list(tensor.shape)}")
-            _check_type(f"features of the {name}", tensor, weights)
+            check_type(f"features of the {name}", tensor, weights)
         if self.lin_root is None and center_x is not None and center_x.size(1) != neighbor_x.size(1):
             raise ValueError(
                 "one RNN reads neighbours and centre, so both need the same number of channels, got "
@@ -220,13 +220,13 @@ class SequenceConv(MessagePassing):
                 f"edge_attr must have shape [{plan.num_edges}, {self.edge_dim}], got {list(edge_attr.shape)}"
             )
         else:
-            _check_type("features of the edges", edge_attr, weights)
+            check_type("features of the edges", edge_attr, weights)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, cell={self.cell!r})"
 
 
-def _check_type(what: str, tensor: Tensor, weights: torch.dtype) -> None:
+def check_type(what: str, tensor: Tensor, weights: torch.dtype) -> None:
     """Refuses what cannot be multiplied by the weights: autocast leaves float64 as it is."""
     if not tensor.is_floating_point():
         raise TypeError(f"{what} must be floating-point, got {tensor.dtype}; use .float()")

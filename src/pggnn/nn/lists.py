@@ -9,11 +9,11 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.cells import CELLS, is_integer
 from pggnn.lists import ListPlan
-from pggnn.nn.conv import SequenceConv
+from pggnn.nn.conv import SequenceConv, check_type
 from pggnn.nn.readout import read_out, unpool
 from pggnn.ops import group_recurrence
 from pggnn.orderings import Orderings, Reading, Reduce, read
-from pggnn.plan import Plan
+from pggnn.plan import Plan, as_plan
 
 
 class ListConv(SequenceConv):
@@ -52,8 +52,25 @@ class ListConv(SequenceConv):
 
     kind: ClassVar[str] = "lists"
 
-    def __init__(self, in_channels: int, out_channels: int, **kwargs: Any) -> None:
-        super().__init__(in_channels, out_channels, kwargs.pop("reading", Reading("trivial", "open")), **kwargs)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        cell: str = "lstm",
+        num_layers: int | None = None,
+        edge_dim: int | None = None,
+        backend: str = "auto",
+        workspace: int | None = None,
+        flow: str = "source_to_target",
+        structure: int = 0,
+        reading: Reading | None = None,
+    ) -> None:
+        if isinstance(in_channels, (tuple, list)):
+            raise ValueError(f"in_channels must be one number: lists have nodes of one kind, got {in_channels!r}")
+        super().__init__(
+            in_channels, out_channels, Reading("trivial", "open") if reading is None else reading, cell, num_layers,
+            edge_dim=edge_dim, backend=backend, workspace=workspace, flow=flow, structure=structure,
+        )  # fmt: skip
 
     def forward(  # type: ignore[override]
         self, x: Tensor, lists: ListPlan, edge_attr: OptTensor = None, adjacency: Plan | None = None
@@ -67,6 +84,8 @@ class ListConv(SequenceConv):
             adjacency: The plan of the graph's edges, if the layer has structural bits.
         """
         self._check(x, lists, edge_attr, adjacency)
+        if self.training and self.numbering == "random":
+            lists = lists._replace(plan=lists.plan.renumbered())
         gates, plan, root = self._list_rows(self.rnn(x), lists, edge_attr)
         center = None if self.lin_center is None else unpool(self.lin_center(x), lists.owner, lists)
         found = group_recurrence(
@@ -97,17 +116,38 @@ class ListConv(SequenceConv):
                 f"{type(self).__name__} reads a ListPlan, got {type(lists).__name__}: "
                 f'use pggnn.lists.read_lists("{self.kind}", data)'
             )
-        if x.dim() != 2 or x.size(0) != lists.plan.num_neighbors:
-            raise ValueError(f"x must have shape [{lists.plan.num_neighbors}, channels], got {list(x.shape)}")
+        plan, weights, channels = lists.plan, self.rnn.weight_ih_l0.dtype, self.rnn.input_size
+        if plan.flow != self.flow:
+            raise ValueError(
+                f"the lists were read with flow={plan.flow!r}, but the layer has flow={self.flow!r}; "
+                f'use read_lists("{self.kind}", data, flow={self.flow!r})'
+            )
+        if plan.degree.device != x.device:
+            raise ValueError(f"lists are on {plan.degree.device}, but features on {x.device}; use .to()")
+        if x.dim() != 2 or x.size(0) != plan.num_neighbors or (channels != -1 and x.size(1) != channels):
+            wanted = f"[{plan.num_neighbors}, {'channels' if channels == -1 else channels}]"
+            raise ValueError(f"x must have shape {wanted}, got {list(x.shape)}")
+        check_type("node features", x, weights)
         if (self.edge_dim is None) != (edge_attr is None):
             given = "missing" if edge_attr is None else "given"
             raise ValueError(f"edge_attr is {given}, but the layer was made with edge_dim={self.edge_dim}")
-        if edge_attr is not None and list(edge_attr.shape) != [len(lists.head), self.edge_dim]:
+        if edge_attr is not None:
+            if list(edge_attr.shape) != [len(lists.head), self.edge_dim]:
+                raise ValueError(
+                    f"edge_attr must have shape [{len(lists.head)}, {self.edge_dim}], got {list(edge_attr.shape)}"
+                )
+            check_type("edge features", edge_attr, weights)
+        if not self.structure:
+            return
+        if not isinstance(adjacency, Plan):
+            given = "none" if adjacency is None else type(adjacency).__name__
             raise ValueError(
-                f"edge_attr must have shape [{len(lists.head)}, {self.edge_dim}], got {list(edge_attr.shape)}"
+                f"structural bits need the plan of the graph's edges: give adjacency=Plan.build(edge_index, "
+                f"num_nodes, flow={self.flow!r}), got {given}"
             )
-        if self.structure and adjacency is None:
-            raise ValueError("structural bits need the plan of the graph's edges: give adjacency")
+        as_plan(adjacency, x.size(0), self.flow)  # an error where flows differ
+        if adjacency.num_nodes != x.size(0):
+            raise ValueError(f"adjacency must be the plan of {x.size(0)} nodes, got {adjacency}")
 
 
 class RingConv(ListConv):
@@ -210,7 +250,11 @@ class HopConv(ListConv):
     ) -> None:  # fmt: skip
         if not is_integer(hops, 1):
             raise ValueError(f"hops must be an integer ≥ 1, got {hops!r}")
+        if kwargs.get("edge_dim") is not None:
+            raise ValueError(f"no edge leads to a node at a distance: leave edge_dim out, got {kwargs['edge_dim']}")
         super().__init__(in_channels, out_channels, reading=read(orderings, group, "merged", reduce), **kwargs)
+        if orderings == "random":
+            self.numbering = "random"
         self.hops = hops
         self.distance = torch.nn.Parameter(torch.empty(hops, CELLS[self.cell].gates * out_channels))
         torch.nn.init.normal_(self.distance, std=0.1)
