@@ -295,6 +295,39 @@ def test_hops_in_random_orders(cell):
     torch.testing.assert_close(run(conv.eval(), data, "hops"), run(single, data, "hops"))
 
 
+@pytest.mark.parametrize("block", ["plain", "residual"])
+@pytest.mark.parametrize("edge_dim", [None, 3])
+def test_networks_take_the_width_from_the_first_input(edge_dim, block):
+    data = molecule()
+    reads = ("star", "sum", "rings", "paths", "hops", "lists")
+    lists = {kind: read_lists(kind, data) for kind in reads[2:]}
+    known, *lazy = (
+        PGGNN(width, 4, 2, num_layers=2, reads=reads, block=block, edge_dim=edge_dim).double().eval()
+        for width in (5, -1, -1)
+    )
+    weights = [*lazy[1].parameters()]
+    lazy[0].load_state_dict(known.state_dict())
+    lazy[1].reset_parameters()
+    out = [
+        model(data.x, data.edge_index, None, None if edge_dim is None else data.edge_attr, lists=lists)
+        for model in (known, *lazy)
+    ]
+    torch.testing.assert_close(out[0], out[1], rtol=0, atol=0)
+    out[2].sum().backward()
+    assert all(one is other for one, other in zip(weights, lazy[1].parameters(), strict=True)), "what an optimiser has"
+    known.load_state_dict(lazy[1].state_dict())
+
+
+@pytest.mark.parametrize("option", [{"grop": "all"}, {"group": "al"}, {"orderings": 0}, {"max_degree": 0}], ids=str)
+def test_options_of_the_star_are_checked_where_it_is_not_read(option):
+    errors = []
+    for reads in (("star", "rings"), ("rings",)):
+        with pytest.raises((TypeError, ValueError)) as refused:
+            PGGNN(5, 4, 1, reads=reads, **option)
+        errors.append(str(refused.value))
+    assert errors[0] == errors[1]
+
+
 @pytest.mark.parametrize("aggregation", ["pairs", "triplets", "trios", "chain"])
 def test_variants_are_ways_to_read_the_star(aggregation):
     data = molecule(torch.float)

@@ -1,10 +1,12 @@
 """What a network's layer is made of: the neighbourhoods that it reads, and what follows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import UninitializedParameter
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import OptTensor
@@ -53,15 +55,41 @@ class Reads(torch.nn.Module):
         return total
 
 
+class LazyWidth(LazyModuleMixin, torch.nn.Linear):
+    """A linear map whose ``out_features`` are set before it is first called."""
+
+    cls_to_become = torch.nn.Linear
+    weight: UninitializedParameter
+    bias: UninitializedParameter  # type: ignore[assignment]
+
+    def __init__(self, in_features: int) -> None:
+        super().__init__(in_features, 0, bias=False)
+        self.weight, self.bias = UninitializedParameter(), UninitializedParameter()
+
+    def reset_parameters(self) -> None:
+        if self.out_features > 0 and not self.has_uninitialized_params():
+            super().reset_parameters()
+
+    def initialize_parameters(self, x: Tensor) -> None:
+        if self.has_uninitialized_params():
+            with torch.no_grad():
+                self.weight.materialize((self.out_features, self.in_features))
+                self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+
+
 class SumConv(torch.nn.Module):
     """A node and the sum over its neighbours through a small network: PyG's ``GINConv``, or ``GINEConv`` where there
     are edge features, with sums that are repeatable on a GPU at no cost."""
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int | None = None) -> None:
         super().__init__()
-        self.lin_edge = None if edge_dim is None else torch.nn.Linear(edge_dim, in_channels)
+        lazy = in_channels == -1  # until the first input
+        self.lin_edge: torch.nn.Linear | None = None
+        if edge_dim is not None:
+            self.lin_edge = LazyWidth(edge_dim) if lazy else torch.nn.Linear(edge_dim, in_channels)
         self.nn = torch.nn.Sequential(
-            torch.nn.Linear(in_channels, out_channels),
+            torch.nn.LazyLinear(out_channels) if lazy else torch.nn.Linear(in_channels, out_channels),
             RowNorm(out_channels),
             torch.nn.ReLU(),
             torch.nn.Linear(out_channels, out_channels),
@@ -73,6 +101,8 @@ class SumConv(torch.nn.Module):
 
     def forward(self, x: Tensor, plan: Plan, edge_attr: OptTensor = None) -> Tensor:
         """Runs the layer; arguments as in :class:`Reads`."""
+        if isinstance(self.lin_edge, LazyWidth):
+            self.lin_edge.out_features = x.size(1)
         message = unpool(x, plan.neighbor, plan)
         if self.lin_edge is not None and edge_attr is not None:
             message = (message + self.lin_edge(edge_attr.index_select(0, plan.edge))).relu()
@@ -87,8 +117,16 @@ LIST_LAYERS: dict[str, type[ListConv]] = {
 
 def list_layer(name: str, width: int, hidden: int, edge_dim: int | None, options: Mapping[str, Any]) -> ListConv:
     """The layer that reads these lists."""
-    features = {} if name == "hops" else {"edge_dim": edge_dim}
+    features: dict[str, Any] = {} if name == "hops" else {"edge_dim": edge_dim}
     return LIST_LAYERS[name](width, hidden, **features, **options)
+
+
+def check_reads(reads: Sequence[str]) -> tuple[str, ...]:
+    """The names of neighbourhoods, or an error."""
+    known = ("star", "sum", *LIST_LAYERS)
+    if isinstance(reads, str) or not reads or len({*reads}) < len(reads) or not set(reads) <= set(known):
+        raise ValueError(f"reads must be some of {', '.join(map(repr, known))}, each once, got {reads!r}")
+    return tuple(reads)
 
 
 class Scale(torch.nn.Module):

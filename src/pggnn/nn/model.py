@@ -13,12 +13,12 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.cells import is_integer
 from pggnn.nn.blocks import (
-    LIST_LAYERS,
     FeedForward,
     ListPlans,
     Reads,
     Scale,
     SumConv,
+    check_reads,
     glorot_linear,
     list_layer,
     two_layers,
@@ -338,6 +338,9 @@ class PGGNN(Network):
         if aggregation != "arrangements" and "star" not in self.reads:
             raise ValueError(f'aggregation {aggregation!r} is how the star is read: add "star" to reads, got {reads!r}')
         star: Any = AGGREGATIONS[aggregation]
+        if "star" not in self.reads:
+            with torch.device("meta"):  # what the star's options may be does not depend on whether it is read
+                star(1, 1, num_layers=rnn_layers, flow=flow, **kwargs)
         shared = {"num_layers": rnn_layers, "flow": flow, "cell": kwargs.get("cell", "lstm")}
         shared |= {name: kwargs[name] for name in ("backend", "workspace") if name in kwargs}
 
@@ -384,14 +387,6 @@ def _hub() -> Any:
         return resolve_name("pggnn.nn.hub:HubPGGNN")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"{error.name} is missing; install it with: pip install 'pggnn[hub]'") from None
-
-
-def check_reads(reads: Sequence[str]) -> tuple[str, ...]:
-    """The names of neighbourhoods, or an error."""
-    known = ("star", "sum", *LIST_LAYERS)
-    if isinstance(reads, str) or not reads or len({*reads}) < len(reads) or not set(reads) <= set(known):
-        raise ValueError(f"reads must be some of {', '.join(map(repr, known))}, each once, got {reads!r}")
-    return tuple(reads)
 
 
 def block_widths(in_channels: int, hidden_channels: int, num_layers: int, block: str) -> list[int]:
