@@ -109,7 +109,7 @@ def test_what_is_refused(kind, attributes, message):
 
 def test_graphs_that_are_refused():
     rings = {"ring_index": [0, 1, 2, 3], "ring_size": [4]}
-    with pytest.raises(ValueError, match="flow must be .*, got"):
+    with pytest.raises(ValueError, match=r"flow must be .*, got 'target'"):
         read_lists("rings", graph(**rings), "target")
     with pytest.raises(ValueError, match=r"to read rings a graph needs edge_index$"):
         read_lists("rings", Data(x=torch.eye(6), **{name: torch.tensor(value) for name, value in rings.items()}))
