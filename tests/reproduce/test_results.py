@@ -97,9 +97,9 @@ def test_rivals_are_trained_as_where_their_figures_are_from(tmp_path):
                 assert config.model.readout == readouts.get(model, "mean")
 
 
-def test_dense_rivals_and_those_on_cells_start_at_a_guess(tmp_path):
-    """Sums over all cells or pairs are large, and so would be the first losses."""
-    configs = runs("table3", tmp_path, only=["IGN", "PPGN", "SIN", "CIN", "DGCNN"])
+def test_rivals_start_at_a_guess(tmp_path):
+    """Sums over all nodes, cells or pairs are large, and so would be the first losses."""
+    configs = runs("table3", tmp_path, only=["IGN", "PPGN", "SIN", "CIN", "DGCNN", "CLIP"])
     assert len(configs) > 20 and {config.model.init for config in configs.values()} == {"guess"}
 
 

@@ -4,7 +4,11 @@ from pggnn.paper.rows import Row
 
 PROTOCOL = "rivals/{}"
 """Configs of benchmarking-gnns for ZINC and MNIST."""
-GIN_OPTIONS = ("--optim.lr", "0.01", "--model.hidden", "32", "--model.dropout", "0.5")
+CLIP = (
+    *("--model.name", "clip", "--model.init", "guess"),
+    *("--optim.lr", "0.01", "--model.hidden", "32", "--model.dropout", "0.5"),
+)
+"""GIN's options but for the start, with which the first loss on PROTEINS is 0.7, not 10."""
 PNA = (
     *("--model.name", "pna", "--model.hidden", "75", "--model.towers", "5", "--model.readout", "sum"),
     *("--optim.weight_decay", "3e-6", "--optim.patience", "5"),
@@ -19,7 +23,10 @@ DGCNN_NOTE = (
     "DGCNN: 32-32-32-1 channels, and so many nodes kept that 60 % of the graphs are larger (IMDB-B, IMDB-M, COLLAB: "
     "90 %)."
 )
-CLIP_NOTE = "CLIP: GIN's options and four draws of 16 colours; its paper's text names no others, and no code was found."
+CLIP_NOTE = (
+    "CLIP: GIN's options, but for the start at a guess, and four draws of 16 colours; its paper's text names no "
+    "others, and no code was found."
+)
 FITTED_NOTE = (
     "WL kernel, WEGL: fitted at once, no networks. Their options are chosen by cross-validation inside the training "
     "graphs of each fold, so no test fold has a say in their figures."
@@ -35,9 +42,7 @@ BENCHMARK_NOTE = (
 
 IN_TABLE_3 = {
     "DGCNN": Row((), "DGCNN", config="rivals/dgcnn_{}", quick=False, note=DGCNN_NOTE),
-    "CLIP": Row(
-        ("--model.name", "clip", *GIN_OPTIONS), "CLIP", ("PROTEINS", "IMDB-B", "IMDB-M"), quick=False, note=CLIP_NOTE
-    ),
+    "CLIP": Row(CLIP, "CLIP", ("PROTEINS", "IMDB-B", "IMDB-M"), quick=False, note=CLIP_NOTE),
     "WL kernel": Row(("--model.name", "wl"), "WL", quick=False, note=FITTED_NOTE),
     "WEGL": Row(WEGL, "WEGL", ("PROTEINS", "IMDB-B", "IMDB-M", "COLLAB"), quick=False, note=FITTED_NOTE),
 }
