@@ -148,6 +148,21 @@ def test_too_many_are_refused_before_there_is_a_folder(kind, most, message, read
     assert not config.folder.exists()
 
 
+def test_what_cannot_be_answered_for_is_said_without_options_of_training(reading, molecules, tmp_path, capsys):
+    run = reading().run.out
+    train(reading())
+    dense, nodes = tmp_path / "dense.jsonl", range(50)
+    edges = [[one, other] for one in nodes for other in range(one)]
+    graph = {"node_labels": ["C"] * len(nodes), "edges": edges, "edge_labels": ["-"] * len(edges), "y": 1.0}
+    dense.write_text(molecules.read_text() + json.dumps(graph) + "\n")
+    for command in (["predict", str(run), str(dense)], ["evaluate", str(run), "--data", str(dense)]):
+        assert main(command) != 0
+        assert capsys.readouterr().err.splitlines()[-1] == (
+            "pggnn: error: graph 30 (counted from 0): a graph of 50 nodes has more than 10,000 chordless cycles of 3 "
+            "to 18 nodes; leave that graph out, or train networks for it: --data.rings 6 searches less"
+        )
+
+
 def test_each_distance_has_a_vector_of_its_own(reading):
     options = {"model_reads": ["hops"], "model_hops": 3, "model_hidden": 4, "model_edge_features": False}
     network = build(reading(**options).model, Schema("graph", "regression"))

@@ -208,5 +208,5 @@ def lists_for(config: Config, graphs: Graphs, console: Console | None = None) ->
         except TooMany as error:
             leave = f"leave {kind} out of --model.reads" if config.model.name == "pggnn" else "choose another model"
             how = f"--{option} {less} searches less" if most > less else leave
-            raise ValueError(f"{error.found}; {how}") from None
+            raise TooMany(error.found, how) from None
     return found

@@ -29,6 +29,7 @@ from pggnn.data.schema import Name, Schema
 from pggnn.files import csv_cell, read_json, to_json
 from pggnn.nn.init import fold_scales, fold_unit
 from pggnn.nn.model import PGGNN, Network
+from pggnn.search import TooMany
 from pggnn.train import packed
 from pggnn.train.config import FILE, Config
 from pggnn.train.engine.checkpoint import Checkpoint, load_weights, stored_unit
@@ -155,7 +156,10 @@ class Trained:
     def collater(self, graphs: Graphs) -> Collater:
         """Graphs for evaluation, on the networks' device if they fit there."""
         place = "cpu" if self.config.data.neighbours else fitting(graphs, device())
-        return Collater(graphs, place, lists_for(self.config, graphs, Console(stderr=True)))
+        try:
+            return Collater(graphs, place, lists_for(self.config, graphs, Console(stderr=True)))
+        except TooMany as error:
+            raise TooMany(error.found, f"leave that graph out, or train networks for it: {error.advice}") from None
 
     @property
     def task(self) -> Task:
