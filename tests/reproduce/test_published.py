@@ -4,13 +4,14 @@ import json
 import re
 import shutil
 from pathlib import Path
+from statistics import fmean
 
 from rich.console import Console
 
 from pggnn.paper.tables import TABLES
 from pggnn.reproduce.results import reproduce
 from pggnn.train.engine import log
-from pggnn.train.runs.stored import find_runs
+from pggnn.train.runs.stored import Run, find_runs
 from pggnn.train.sweeps.sweep import Sweep
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -75,3 +76,17 @@ def test_what_other_folds_would_have_chosen_is_what_the_text_says():
             assert figure.strip() == (f"{100 * others['mean']:.1f} ± {100 * others['std']:.1f}" if others else "")
             gaps += [100 * (cell["mean"] - others["mean"])] if cell and others else []
     assert f"It is {sum(gaps) / len(gaps):.1f} points less on average" in TEXT
+
+
+def test_figures_of_other_groups_are_those_of_their_runs():
+    section = (RESULTS.parent / "docs" / "rivals.md").read_text().split("\n## Other groups\n")[1]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][2:]
+    names = {"the paper's": "pairs", "all (Sₙ)": "all"}
+    packed = map(Run.read, find_runs(RESULTS / "groups"))
+    found = {run.folder.parent.name.removeprefix("pg-gnn-"): run for run in packed}
+    assert sorted(names.get(name, name) for name, *_ in rows) == sorted(found)
+    for name, _, _, test, loss in rows:
+        run = found[names.get(name, name)]
+        assert run.complete and run.figures.figure(1, 3) == test and len(run.logs) == 2 and run.parameters == 5740
+        assert {len(records) for records in run.logs.values()} == {60}
+        assert loss == f"{fmean(records[-1]['loss'] for records in run.logs.values()):.3f}"
