@@ -253,5 +253,5 @@ def _answer_table(run: str, answers: dict[str, np.ndarray]) -> tuple[dict[str, A
     return about, pa.table({"run": pa.array([run] * len(values["true"]), pa.string()), **values})
 
 
-def _decimals(values: list[float], name: str) -> list[float]:
+def _decimals(values: list[Any], name: str) -> list[float]:
     return [float(f"{value:.{DIGITS[name]}g}") for value in values]
