@@ -201,10 +201,14 @@ def test_limit_is_how_many_there_may_be():
         (lambda *graph: find_hops(*graph, 0), "hops must be 1 or more, got 0"),
         (lambda *graph: find_rings(*graph, limit=0), "limit must be 1 or more, got 0"),
         (lambda edges, nodes: find_rings(edges, nodes - 1), "refers to node 5, but there are 5 nodes"),
+        (lambda *graph: find_rings(*graph, max_size=4.0), "max_size must be a whole number, got 4.0"),
+        (lambda *graph: find_paths(*graph, None), "length must be a whole number, got None"),
+        (lambda *graph: find_hops(*graph, 2, limit="1"), "limit must be a whole number, got '1'"),
+        (lambda edges, nodes: find_hops(edges, float(nodes), 2), "num_nodes must be a whole number, got 6.0"),
     ],
 )
 def test_what_cannot_be_found_is_refused(find, message):
-    with pytest.raises((ValueError, IndexError), match=message):
+    with pytest.raises((ValueError, IndexError, TypeError), match=message):
         find(*edges_of(nx.cycle_graph(6)))
 
 

@@ -55,6 +55,14 @@ def check_flow(flow: str) -> None:
         raise ValueError(f'flow must be "source_to_target" or "target_to_source", got {flow!r}')
 
 
+def whole(name: str, value: int) -> int:
+    """The value of an option, an error if it is no whole number."""
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
+
+
 def check_edges(edge_index: Tensor, num_nodes: int | tuple[int, int]) -> tuple[Tensor, Sequence[int]]:
     """The edges as a plain tensor, and the number of nodes of each of its rows; an error if they do not fit."""
     if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
@@ -71,7 +79,7 @@ def check_edges(edge_index: Tensor, num_nodes: int | tuple[int, int]) -> tuple[T
         raise ValueError(f"edge_index must have shape [2, E], got {list(edge_index.shape)}")
     if edge_index.dtype != torch.long:
         raise TypeError(f"edge_index must be int64, got {edge_index.dtype}; convert it with .long()")
-    sizes = num_nodes if isinstance(num_nodes, (tuple, list)) else (index(num_nodes),) * 2
+    sizes = num_nodes if isinstance(num_nodes, (tuple, list)) else (whole("num_nodes", num_nodes),) * 2
     if min(sizes) < 0:
         raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
     if edge_index.size(1) > 0:

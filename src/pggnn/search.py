@@ -7,12 +7,11 @@ direction or both; self-loops and repeated edges do not count. None of this chan
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from operator import index
 
 import torch
 from torch import Tensor
 
-from pggnn.neighbourhoods import check_edges
+from pggnn.neighbourhoods import check_edges, whole
 
 
 def find_rings(
@@ -153,7 +152,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         for name, value, least in ((self.option, self.size, self.least), ("limit", self.limit, 1)):
-            if index(value) < least:
+            if whole(name, value) < least:
                 raise ValueError(f"{name} must be {least} or more, got {value}")
 
     @property
@@ -227,7 +226,7 @@ def _find_rings_at(search: _Search, root: int, starts: list[int], ends: list[int
 
 def _neighbours(edge_index: Tensor, num_nodes: int) -> list[set[int]]:
     """The neighbours of each node, along edges of either direction. Checks the edges."""
-    edges = check_edges(edge_index, index(num_nodes))[0].tolist()
+    edges = check_edges(edge_index, whole("num_nodes", num_nodes))[0].tolist()
     neighbours: list[set[int]] = [set() for _ in range(num_nodes)]
     for a, b in zip(*edges, strict=True):
         if a != b:
