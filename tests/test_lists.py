@@ -1,5 +1,8 @@
 """Which sequences are read of rings, paths, distances and lists of one's own."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
@@ -79,6 +82,14 @@ def test_pyg_batches_lists():
     ]
     assert found == alone + shifted
     assert read_lists("rings", none).plan.num_nodes == 0
+
+
+def test_what_is_read_can_be_saved(tmp_path):
+    lists = read_lists("rings", graph(ring_index=[0, 1, 2, 3], ring_size=[4]))
+    torch.save({"rings": lists}, tmp_path / "lists.pt")
+    loaded = torch.load(tmp_path / "lists.pt")["rings"]  # weights_only, as is PyTorch's default
+    for found in (loaded, copy.deepcopy(lists), pickle.loads(pickle.dumps(lists))):
+        assert sequences(found) == sequences(lists) and found.plan.flow == lists.plan.flow
 
 
 def test_graphs_without_edges():

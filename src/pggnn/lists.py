@@ -204,3 +204,6 @@ def _parts(kind: str) -> tuple[str, ...]:
 
 def _starts(size: Tensor) -> Tensor:
     return size.cumsum(0) - size
+
+
+torch.serialization.add_safe_globals([ListPlan])
