@@ -96,7 +96,7 @@ def test_edge_features_are_read_where_they_can_be(model, graph):
     assert not torch.allclose(out, network(x, edge_index, edge_attr=edge_attr.flip(0)))
     order = torch.randperm(edge_index.size(1))
     torch.testing.assert_close(network(x, edge_index[:, order], edge_attr=edge_attr[order]), out)
-    with pytest.raises(ValueError, match=r"GCN does not read edge features: .* choose pggnn, gin, .* or both-ends"):
+    with pytest.raises(ValueError, match=r"GCN does not read edge features: .* such as pggnn, gin, .* or ppgn"):
         GCN(5, 8, 2, edge_dim=3)
 
 

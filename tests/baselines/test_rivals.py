@@ -165,7 +165,7 @@ def test_sorted_by_the_last_channel():
 
 def test_dgcnn_has_its_own_frame():
     for options in ({"level": "node"}, {"readout": "mean"}, {"block": "residual"}, {"edge_dim": 3}):
-        with pytest.raises(ValueError, match="DGCNN has a frame of its own"):
+        with pytest.raises(ValueError, match=r"DGCNN has a frame of its own, .*: leave out \w+="):
             DGCNN(5, 8, 2, **options)
     with pytest.raises(ValueError, match="keeps 10 nodes or more, got 4, 9"):
         DGCNN(5, 8, 2, kept=9)

@@ -18,7 +18,9 @@ def refuse_options(name: str, given: Mapping[str, Any]) -> None:
     """Refuses options of the frame for a network that has a frame of its own."""
     for option, value in given.items():
         if option in USUAL and value != USUAL[option]:
-            raise ValueError(f"{name} has a frame of its own, without a choice of {option}: leave out {value!r}")
+            raise ValueError(
+                f"{name} has a frame of its own, without a choice of {option}: leave out {option}={value!r}"
+            )
         if option not in USUAL and option not in ("numbering", "numberings"):
             raise TypeError(f"{name} has no argument {option}")
 
@@ -68,7 +70,7 @@ class Baseline(Network):
         if edge_dim is not None and not self.reads_edges:
             raise ValueError(
                 f"{type(self).__name__} does not read edge features: leave model.edge_features out, "
-                "or choose pggnn, gin, gatedgcn, pna or both-ends"
+                "or choose a model that does, such as pggnn, gin, gatedgcn, pna, cin or ppgn"
             )
         widths = block_widths(in_channels, hidden_channels, num_layers, block)
         convs = [self.layer(width, hidden_channels, edge_dim) for width in widths[:-1]]
