@@ -276,7 +276,7 @@ def test_twenty_random_moments(sweep, small, fit, classes, assert_same):
 def test_a_process_that_is_ended_by_a_signal_is_started_again(kills, small, fit, assert_same, monkeypatch):
     """Three times at most, from the last checkpoint; the training beside it goes on."""
     options = {"protocol_seeds": (0, 1), "optim_epochs": 50 * kills, "model_dropout": 0.5, "run_jobs": 2}
-    alone, killed = small("alone", **options), small("killed", **options)
+    alone, killed = small("alone", **options | {"run_jobs": 1}), small("killed", **options)
     hit, said, start = killed.folder / "seed1", io.StringIO(), WorkerPool.start
 
     def kill(process):

@@ -140,7 +140,7 @@ def test_networks_and_protocols(name, kind, small, fit, classes):
 )
 def test_what_has_chosen_the_epoch_is_said(options, said, classes, tmp_path, capsys):
     given = ["--data.name", str(classes), "--protocol.kind", "folds", "--protocol.folds", "2", "--run.device", "cpu"]
-    small = ["--model.hidden", "4", "--model.layers", "1", "--optim.epochs", "2", "--run.tensorboard", "false"]
+    small = ["--model.hidden", "4", "--model.layers", "1", "--optim.epochs", "2", "--run.jobs", "1"]
     assert main(["train", *given, *small, *options, "--run.out", str(tmp_path / "run")]) == 0
     out = capsys.readouterr().out
     if said is None:
