@@ -169,13 +169,8 @@ class CIN(Network):
             if self.level == "node":
                 return self.add_up(self.scored([nodes for nodes, _, _ in layers]))
             size = _graphs(batch) if size is None else size
-            pooled = []
-            for states, graph in zip(zip(*layers, strict=True), cells.graph, strict=True):  # of all layers at once
-                scored = self.scored(states)
-                read = read_out(torch.cat(scored, dim=1), graph, size, self.readout)
-                widths = [one.size(1) for one in scored]
-                parts = read.unflatten(1, (-1, sum(widths))).split(widths, dim=2)
-                pooled.append([part.flatten(1) for part in parts])
+            cells_of_all = zip(zip(*layers, strict=True), cells.graph, strict=True)
+            pooled = [self.read_all(states, graph, size) for states, graph in cells_of_all]
             return self.add_up([torch.cat(one, dim=1) for one in zip(*pooled, strict=True)])
 
 

@@ -191,13 +191,14 @@ class Network(torch.nn.Module):
         with masked_rows(self, real):
             states = self.states(x, plan, batch, edge_attr, batch_size, lists)
         with without_autocast(x):  # scores are differences of large sums, which 16 bits have too few digits for
-            states = self.scored(states)
-            if self.level == "graph":  # of all layers at once
-                pooled = read_out(torch.cat(states, dim=1), batch, batch_size, self.readout)
-                sizes = [state.size(1) for state in states]
-                by_readout = pooled.unflatten(1, (-1, sum(sizes)))
-                states = [state.flatten(1) for state in by_readout.split(sizes, dim=2)]
-            return states
+            return self.read_all(states, batch, batch_size) if self.level == "graph" else self.scored(states)
+
+    def read_all(self, states: Sequence[Tensor], batch: OptTensor, size: int | None) -> list[Tensor]:
+        """What is read out of each of the layers' states that has scores, of all at once."""
+        states = self.scored(states)
+        widths = [state.size(1) for state in states]
+        by_readout = read_out(torch.cat(states, dim=1), batch, size, self.readout).unflatten(1, (-1, sum(widths)))
+        return [part.flatten(1) for part in by_readout.split(widths, dim=2)]
 
     def scored(self, states: Sequence[Tensor]) -> list[Tensor]:
         """Those of the layers' states that have scores, in the precision of the weights."""
