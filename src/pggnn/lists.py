@@ -4,17 +4,18 @@ As data a kind of list is two attributes that PyG's ``DataLoader`` batches: ``NA
 one list after the other) and ``NAME_size`` (``[L]`` their lengths). :data:`LISTS` says how each kind is read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pggnn.neighbourhoods import Lists, check_edges, check_flow, own_lists
-from pggnn.plan import Plan, outside_inference_mode
+from pggnn.plan import Known, Plan, derived, outside_inference_mode
 
+T = TypeVar("T")
 Sequences = tuple[Tensor, Tensor, Tensor, Tensor]
 """``[S]`` list of each sequence, ``[S]`` its length, ``[S]`` the place in its list where it begins, ``[S]`` its step
 from place to place, 1 or −1."""
@@ -38,6 +39,16 @@ class ListPlan(NamedTuple):
         """On another device."""
         times = None if self.times is None else self.times.to(device)
         return ListPlan(self.plan.to(device), self.owner.to(device), self.head.to(device), times)
+
+    def derived(self, build: Callable[..., T], *args: Hashable) -> T:
+        """``build(self, *args)``, which layers on the same lists then share."""
+        return derived(self, self.known, build, *args)
+
+    @property
+    def known(self) -> Known:
+        """What has been :meth:`derived`, by function and arguments."""
+        found: Known = self.plan.__dict__.setdefault("_known_of_lists", {})
+        return found
 
 
 @dataclass(frozen=True)

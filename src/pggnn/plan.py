@@ -14,6 +14,8 @@ from torch_geometric.data import Data
 from pggnn.neighbourhoods import Lists, own_lists, star
 
 T = TypeVar("T")
+Known = dict[tuple[Callable[..., Any], tuple[Hashable, ...]], Any]
+"""What has been made of something, by function and arguments."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -164,17 +166,12 @@ class Plan:
 
     def derived(self, build: Callable[..., T], *args: Hashable) -> T:
         """``build(self, *args)``, which layers on the same plan then share."""
-        if torch.compiler.is_compiling():
-            return build(self, *args)
-        if (build, args) not in self.known:
-            with outside_inference_mode():
-                self.known[build, args] = build(self, *args)
-        return self.known[build, args]
+        return derived(self, self.known, build, *args)
 
     @property
-    def known(self) -> dict[tuple[Callable[..., Any], tuple[Hashable, ...]], Any]:
+    def known(self) -> "Known":
         """What has been :meth:`derived`, by function and arguments."""
-        found: dict[tuple[Callable[..., Any], tuple[Hashable, ...]], Any] = self.__dict__.setdefault("_known", {})
+        found: Known = self.__dict__.setdefault("_known", {})
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -206,6 +203,17 @@ def outside_inference_mode() -> AbstractContextManager[object]:
     with after it."""
     inside = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
     return torch.inference_mode(False) if inside else nullcontext()
+
+
+def derived(source: object, known: Known, build: Callable[..., T], *args: Hashable) -> T:
+    """``build(source, *args)``, which is then ``known``."""
+    if torch.compiler.is_compiling():
+        return build(source, *args)
+    if (build, args) not in known:
+        with outside_inference_mode():
+            known[build, args] = build(source, *args)
+    found: T = known[build, args]
+    return found
 
 
 def slot_numbers(plan: Plan) -> Tensor:

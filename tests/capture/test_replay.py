@@ -18,14 +18,17 @@ from pggnn.data.batching.padding import Padding
 from pggnn.data.formats.jsonl import load_jsonl
 from pggnn.data.graphs import Graphs
 from pggnn.data.sets.counting import Counting
+from pggnn.nn import readout
 from pggnn.nn.norm import RowNorm, masked_rows
 from pggnn.ops import HAS_TRITON, structure
+from pggnn.ops.fused import sum as sums
 from pggnn.ops.fused.tiles import Tiles
 from pggnn.orderings import Reading
 from pggnn.plan import PaddedPlan, Plan
 from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, RunConfig
 from pggnn.train.engine import loop
 from pggnn.train.engine.loop import Callback, Split, Training
+from pggnn.train.engine.models import lists_for
 from pggnn.train.runs.run import make_fabric
 
 
@@ -357,15 +360,54 @@ def test_what_layers_derive_is_made_ahead(options, tmp_path, monkeypatch):
         return build(plan, *args)
 
     def step():
-        plan = replay.take_step()
+        plans = replay.take_step()
         if len(ahead) == 1:
-            replay.derive_ahead(plan)
+            replay.derive_ahead(plans)
 
     expected = fit(plain, 2), plain.network.state_dict()
     monkeypatch.setattr(Tiles, "build", classmethod(watched))
     replay.step = step
     assert_same(expected, (fit(training, 2), training.network.state_dict()))
     assert ahead == [False, True, True], "made in the first step, then once for all in each epoch"
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+def test_what_layers_derive_from_rings_is_made_ahead(tmp_path, monkeypatch):
+    """Who reads each row is sorted for a whole epoch at once. What is left in a step is the readout's."""
+    path, rings = tmp_path / "graphs.jsonl", [[[i, (i + 1) % n] for i in range(n)] for n in (3, 4, 5)]
+    graphs = [{"num_nodes": 6, "edges": ring, "edge_attr": [[0.3 * i] for i in range(len(ring))]} for ring in rings]
+    labels = [{"x": [[float(i * j % 7), float(j % 3)] for j in range(6)], "y": float(i)} for i in range(1, 7)]
+    path.write_text("\n".join(json.dumps(a | b) for a, b in zip(graphs * 2, labels, strict=True)))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    graphs = Graphs.of(load_jsonl(path))
+    options = {"reads": ["sum", "rings"], "cell": "gru", "rnn_layers": 1, "layers": 2, "edge_features": True}
+    lists = lists_for(Config(DataConfig("x"), ModelConfig(**options)), graphs)
+    collater = Collater(graphs, device, lists)
+    plain, training = (
+        begin(collater, tmp_path, device, "32", False, batch_size=2, block="residual", **options) for _ in range(2)
+    )
+    for conv in training.network.convs:
+        conv.layers["rings"].backend = "triton"
+    replay = training._replay = padded_replay(training, 2, exact=False)
+    sort, ahead = sums.readers, []
+
+    def watched(number, count):
+        ahead.append(torch._C._functorch.is_batchedtensor(number))
+        return sort(number, count)
+
+    def step():
+        plans = replay.take_step()
+        if len(ahead) == 5:
+            replay.derive_ahead(plans)
+
+    expected = fit(plain, 2)
+    monkeypatch.setattr(readout, "_has_kernel", lambda _: True)
+    monkeypatch.setattr(sums, "readers", watched)
+    replay.step = step
+    assert fit(training, 2) == pytest.approx(expected, rel=1e-4)
+    once, step = [True] * 4, [False]
+    first = [False] * 5  # neighbours, owners, heads, rows of rings, and graphs
+    assert ahead == [*first, *once, *step * 2, *once, *step * 3]
 
 
 @pytest.mark.parametrize("capturable", [False, True])

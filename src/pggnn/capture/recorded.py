@@ -16,6 +16,7 @@ from torch_geometric.typing import OptTensor
 
 from pggnn.capture.capacity import Capacity
 from pggnn.capture.graphs import WARM_UP, record, side_stream, takes_padded_plans, work_of
+from pggnn.capture.linear_maps import LinearMaps
 from pggnn.nn.conv import SequenceConv
 from pggnn.nn.model import Network
 from pggnn.nn.readout import check_batch, check_graphs
@@ -74,7 +75,7 @@ class Recording:
     """A forward and a backward pass over memory that stays where it is, played for one batch after the other."""
 
     def __init__(self, network: Network, inputs: Inputs) -> None:
-        self.network, self.inputs = network, inputs
+        self.network, self.inputs, self._linear = network, inputs, LinearMaps(inputs.x.device)
         named = dict(network.named_parameters())
         self.weights = [weight for weight in named.values() if weight.requires_grad]
         # The weights by other names, which no autograd graph of somebody else's knows and waits for.
@@ -98,7 +99,7 @@ class Recording:
     def _forward(self) -> Tensor:
         # Weights in 16 bits that are kept for a while would be recorded as they are now.
         dtype, enabled = torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
-        with torch.autocast("cuda", dtype, enabled, cache_enabled=False), torch.enable_grad():
+        with torch.autocast("cuda", dtype, enabled, cache_enabled=False), torch.enable_grad(), self._linear:
             return cast(Tensor, functional_call(self.network, self._aliases, self.inputs.arguments(self.network.flow)))
 
     def _backward(self, output: Tensor, gradient: Tensor) -> list[OptTensor]:

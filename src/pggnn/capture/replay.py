@@ -18,11 +18,16 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch_geometric.data import Data
 
 from pggnn.capture.graphs import WARM_UP, record, side_stream
+from pggnn.capture.linear_maps import LinearMaps
+from pggnn.lists import ListPlan
 from pggnn.plan import PaddedPlan, Plan
 
 MOST_DERIVED = 2**28
 """Bytes up to which what layers derive from plans is made ahead, for a whole epoch."""
+EDGES = "edges"
+"""What the plan of the edges is called among all."""
 Tables = dict[str, Tensor]
+Plans = dict[str, Plan | ListPlan]
 
 
 class Padded(Protocol):
@@ -102,6 +107,7 @@ class Replay:
         self.row = torch.zeros(1, dtype=torch.long, device=device)
         self.lr = torch.zeros((), device=device)
         self.summed = torch.zeros((), device=device)
+        self._linear = LinearMaps(device)
         self._rows = Rows({})
         self._forget()
 
@@ -109,8 +115,8 @@ class Replay:
         """Drops the recording."""
         self._graph: torch.cuda.CUDAGraph | None = None
         self._taken = 0
-        self._derived: dict[Any, Any] = {}
-        """What layers derive from plans that is in the tables, and its structure."""
+        self._derived: dict[str, dict[Any, Any]] = {}
+        """What layers derive from plans that is in the tables, by plan, and its structure."""
 
     def epoch(
         self,
@@ -153,24 +159,30 @@ class Replay:
         self.summed.zero_()
         self.lr.fill_(lr)
 
-    def derive_ahead(self, plan: Plan) -> None:
-        """From now on, what layers have derived from this plan is made for all batches of an epoch at once, if it is
+    def derive_ahead(self, plans: Plans) -> None:
+        """From now on, what layers have derived from these plans is made for all batches of an epoch at once, if it is
         nothing but tensors that do not take too much memory."""
-        if not isinstance(plan, PaddedPlan) or any(isinstance(value, Plan) for value in plan.known.values()):
+        derived = {name: plan.known for name, plan in plans.items()}
+        leaves = tree_leaves(derived)
+        if not isinstance(plans[EDGES], PaddedPlan) or not all(isinstance(leaf, Tensor) for leaf in leaves):
             return
         tables = self._rows.tables()
-        if sum(leaf.nbytes for leaf in tree_leaves(plan.known)) * len(tables["total"]) <= MOST_DERIVED:
-            self._derived = {key: tree_flatten(value)[1] for key, value in plan.known.items()}
+        if sum(leaf.nbytes for leaf in leaves) * len(tables["total"]) <= MOST_DERIVED:
+            self._derived = {
+                name: {key: tree_flatten(value)[1] for key, value in known.items()} for name, known in derived.items()
+            }
             tables |= self._derived_tables(tables)
             self._rows = Rows(tables)
             self._rows.write(tables)
 
     def _derived_tables(self, tables: Tables) -> Tables:
         def derive(row: Tables) -> list[Tensor]:
-            plan = self.padded.plan(row)
-            return tree_leaves([build(plan, *args) for build, args in self._derived])
+            _, plans = self._batch(row)
+            return tree_leaves(
+                [plans[name].derived(build, *args) for name, known in self._derived.items() for build, args in known]
+            )
 
-        if not self._derived:
+        if not any(self._derived.values()):
             return {}
         rows = {name: table for name, table in tables.items() if name != "total"}
         with warnings.catch_warnings():
@@ -178,32 +190,41 @@ class Replay:
             derived = torch.vmap(derive)(rows)
         return {f"derived {number}": table for number, table in enumerate(derived)}
 
+    def _batch(self, row: Tables) -> tuple[Data, Plans]:
+        """The batch in one row, and all plans that its layers read."""
+        plan = self.padded.plan(row)
+        batch, plans = self.padded.batch(row, plan), Plans({EDGES: plan})
+        for kind, lists in (batch.lists if "lists" in batch else {}).items():
+            plans |= {kind: lists.plan, f"{kind} themselves": lists}
+        return batch, plans
+
     def step(self) -> None:
         """The next batch of the epoch."""
         if self._graph is None and self._taken < WARM_UP:
             with side_stream():
-                self._plan = self.take_step()
+                self._plans = self.take_step()
             self._taken += 1
             return
         if self._graph is None:
-            self.derive_ahead(self._plan)
-            del self._plan
+            self.derive_ahead(self._plans)
+            del self._plans
             self._graph, _ = record(self.take_step)
         self._graph.replay()
 
-    def take_step(self) -> Plan:
-        """What is recorded: reads the batch and takes a step. Returns the batch's plan."""
+    def take_step(self) -> Plans:
+        """What is recorded: reads the batch and takes a step. Returns the batch's plans."""
         row = self._rows.read(self.row)
         total = row.pop("total")
         derived = [row.pop(name) for name in list(row) if name.startswith("derived ")]
-        plan = self.padded.plan(row)
-        for key, form in self._derived.items():
-            plan.known[key] = tree_unflatten(derived[: form.num_leaves], form)
-            del derived[: form.num_leaves]
-        with self._rate_on_device():
-            self.summed += self.update(self.padded.batch(row, plan), total)
+        batch, plans = self._batch(row)
+        for name, known in self._derived.items():
+            for key, form in known.items():
+                plans[name].known[key] = tree_unflatten(derived[: form.num_leaves], form)
+                del derived[: form.num_leaves]
+        with self._rate_on_device(), self._linear:
+            self.summed += self.update(batch, total)
         self.row += 1
-        return plan
+        return plans
 
     @contextmanager
     def _rate_on_device(self) -> Iterator[None]:

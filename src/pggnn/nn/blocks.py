@@ -14,7 +14,7 @@ from torch_geometric.typing import OptTensor
 from pggnn.lists import LISTS, ListPlan
 from pggnn.nn.lists import HopConv, ListConv, OneWayRingConv, PathConv, RingConv, RingSetConv
 from pggnn.nn.norm import RowNorm, norm_layer
-from pggnn.nn.readout import read_out, unpool
+from pggnn.nn.readout import sum_messages
 from pggnn.plan import Plan
 
 ListPlans = Mapping[str, ListPlan]
@@ -103,10 +103,8 @@ class SumConv(torch.nn.Module):
         """Runs the layer; arguments as in :class:`Reads`."""
         if isinstance(self.lin_edge, LazyWidth):
             self.lin_edge.out_features = x.size(1)
-        message = unpool(x, plan.neighbor, plan)
-        if self.lin_edge is not None and edge_attr is not None:
-            message = (message + self.lin_edge(edge_attr.index_select(0, plan.edge))).relu()
-        out: Tensor = self.nn(x + read_out(message, plan.center, plan.num_nodes, "sum", plan))
+        edges = None if self.lin_edge is None or edge_attr is None else self.lin_edge(edge_attr)
+        out: Tensor = self.nn(sum_messages(x, edges, plan))
         return out
 
 

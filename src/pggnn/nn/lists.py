@@ -1,6 +1,5 @@
 """Layers that read lists: ``RingConv``, ``PathConv``, ``HopConv`` and ``ListConv``, on the base of ``PGConv``."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -86,12 +85,12 @@ class ListConv(SequenceConv):
         self._check(x, lists, edge_attr, adjacency)
         if self.training and self.numbering == "random":
             lists = lists._replace(plan=lists.plan.renumbered())
-        gates, plan, root = self._list_rows(self.rnn(x), lists, edge_attr)
+        gates, rows, root = self._list_rows(self.rnn(x), lists, edge_attr)
         center = None if self.lin_center is None else unpool(self.lin_center(x), lists.owner, lists)
         found = group_recurrence(
-            gates, self.rnn.recurrent_weights, lists.plan if self.structure else plan, rows=plan.neighbor, root=root,
-            reading=self.reading, cell=self.cell, workspace=self.workspace, backend=self.backend,
-            structure=self._structure_rows(), adjacency=adjacency, center=center,
+            gates, self.rnn.recurrent_weights, lists.plan, rows=rows, root=root, reading=self.reading,
+            cell=self.cell, workspace=self.workspace, backend=self.backend, structure=self._structure_rows(),
+            adjacency=adjacency, center=center,
         )  # fmt: skip
         if self.reading.rescale or self.reading.mean:
             found = found * self.reading.scale(lists.plan.degree, found.dtype).unsqueeze(-1)
@@ -101,11 +100,11 @@ class ListConv(SequenceConv):
             out = torch.sparse.mm(lists.times.to(found.dtype), found)
         return out if self.lin_root is None else out + self.lin_root(x)
 
-    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
+    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Tensor, int]:
         """The rows the RNN reads: of each node and, where there are edge features, of each edge that leads to it; the
-        plan with the row of each place instead of its node; and the first owner's row."""
+        row of each place; and the first owner's row."""
         if self.lin_edge is None or edge_attr is None:
-            return gates, lists.plan, 0
+            return gates, lists.plan.neighbor, 0
         edges = unpool(gates, lists.head, lists) + self.lin_edge(edge_attr)
         return torch.cat([gates, edges]), lists.plan.derived(_edge_rows, len(edges)), 0
 
@@ -188,13 +187,14 @@ class RingSetConv(ListConv):
 
     kind = "ring-sets"
 
-    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
+    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Tensor, int]:
         """Rows of nodes, and behind them the mean of each sequence."""
-        rows, plan, _ = super()._list_rows(gates, lists, edge_attr)
-        read, first = unpool(rows, plan.neighbor, plan), plan.derived(_is_first).unsqueeze(-1)
+        rows, places, _ = super()._list_rows(gates, lists, edge_attr)
+        plan = lists.plan
+        read, first = unpool(rows, places, plan), plan.derived(_is_first).unsqueeze(-1)
         total = read_out(read * ~first, plan.center, plan.num_nodes, "sum", plan)
         mean = total / (plan.degree - 1).clamp(min=1).to(total.dtype).unsqueeze(-1)
-        return torch.cat([gates, mean]), lists.plan.derived(_sequence_rows), 0
+        return torch.cat([gates, mean]), plan.derived(_sequence_rows), 0
 
 
 class PathConv(ListConv):
@@ -263,16 +263,16 @@ class HopConv(ListConv):
         super().reset_parameters()
         torch.nn.init.normal_(self.distance, std=0.1)
 
-    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Plan, int]:
+    def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Tensor, int]:
         """A row of each node at each distance, then those of the owners."""
         at = (gates + self.distance.unsqueeze(1)).flatten(0, 1)
-        plan = lists.plan.derived(_distance_rows, self.hops)
-        return torch.cat([at, unpool(gates, lists.owner, lists)]), plan, len(at)
+        rows = lists.plan.derived(_distance_rows, self.hops)
+        return torch.cat([at, unpool(gates, lists.owner, lists)]), rows, len(at)
 
 
-def _edge_rows(plan: Plan, edges: int) -> Plan:
-    """Rows of nodes, and behind them those of edges."""
-    return replace(plan, neighbor=torch.where(plan.edge < edges, plan.num_neighbors + plan.edge, plan.neighbor))
+def _edge_rows(plan: Plan, edges: int) -> Tensor:
+    """The row of each place: rows of nodes come first, and behind them those of edges."""
+    return torch.where(plan.edge < edges, plan.num_neighbors + plan.edge, plan.neighbor)
 
 
 def _is_first(plan: Plan) -> Tensor:
@@ -280,11 +280,11 @@ def _is_first(plan: Plan) -> Tensor:
     return torch.arange(plan.num_edges, device=plan.center.device) == plan.start.index_select(0, plan.center)
 
 
-def _sequence_rows(plan: Plan) -> Plan:
-    """Rows of nodes at the first places, and behind them those of sequences."""
-    return replace(plan, neighbor=torch.where(_is_first(plan), plan.neighbor, plan.num_neighbors + plan.center))
+def _sequence_rows(plan: Plan) -> Tensor:
+    """The row of each place: that of its node at the first places, that of its sequence, behind those, at others."""
+    return torch.where(_is_first(plan), plan.neighbor, plan.num_neighbors + plan.center)
 
 
-def _distance_rows(plan: Plan, hops: int) -> Plan:
-    """Rows of nodes at distance 1, behind them those at distance 2, and so on."""
-    return replace(plan, neighbor=plan.edge.clamp(max=hops - 1) * plan.num_neighbors + plan.neighbor)
+def _distance_rows(plan: Plan, hops: int) -> Tensor:
+    """The row of each place: rows of nodes at distance 1 come first, behind them those at distance 2, and so on."""
+    return plan.edge.clamp(max=hops - 1) * plan.num_neighbors + plan.neighbor

@@ -1,4 +1,4 @@
-"""Readouts: one vector for each graph from those of its nodes."""
+"""Readouts: one vector for each graph from those of its nodes, or for each node from those of its neighbours."""
 
 import torch
 from torch import Tensor
@@ -59,6 +59,26 @@ def unpool(pooled: Tensor, batch: OptTensor, plan: Plan | ListPlan | None = None
 
     out: Tensor = RowSpread.apply(pooled, batch, plan)
     return out
+
+
+def sum_messages(x: Tensor, edges: OptTensor, plan: Plan) -> Tensor:
+    r"""A node's row and the sum of its neighbours': :math:`\mathbf{x}_v + \sum_u \mathbf{x}_u`, or, with a row of each
+    edge, :math:`\mathbf{x}_v + \sum_u \mathrm{ReLU}(\mathbf{x}_u + \mathbf{e}_{uv})`.
+
+    Args:
+        x: ``[N, C]``.
+        edges: ``[E, C]``, in the order of the edges that the plan was built from.
+        plan: The edges, each of which it has once.
+    """
+    if _has_kernel(x) and (edges is None or edges.dtype == x.dtype):
+        from pggnn.ops.fused.messages import MessageSum
+
+        out: Tensor = MessageSum.apply(x, edges, plan)
+        return out
+    message = unpool(x, plan.neighbor, plan)
+    if edges is not None:
+        message = (message + edges.index_select(0, plan.edge)).relu()
+    return x + read_out(message, plan.center, plan.num_nodes, "sum", plan)
 
 
 def check_batch(batch: OptTensor, x: Tensor) -> None:

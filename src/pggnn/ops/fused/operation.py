@@ -11,7 +11,7 @@ from pggnn.cells import split_layers
 from pggnn.ops.fused.geometry import Geometry
 from pggnn.ops.fused.shape import fetches, program_rows, total_memory
 from pggnn.ops.fused.structure import StructureBits, StructureGradient
-from pggnn.ops.fused.sum import step_readers, sum_slots
+from pggnn.ops.fused.sum import name_of, step_readers, sum_slots
 from pggnn.ops.fused.tiles import Chunk, Tiles
 from pggnn.ops.fused.weights import WeightGradient
 from pggnn.ops.graph import Graph, shared
@@ -332,9 +332,10 @@ class Fused:
         chunks = self.chunks
         if not once or len(chunks) != 1 or chunks[0].slab is not None:
             return None
-        if self.plan is None or self.rows is not self.plan.neighbor:
+        name = None if self.plan is None else name_of(self.rows, self.plan)
+        if self.plan is None or name is None:
             return None
-        return self.plan.derived(step_readers, self.gates.size(0), self.reading, self.geometry.shape.block)
+        return self.plan.derived(step_readers, name, self.gates.size(0), self.reading, self.geometry.shape.block)
 
     def sum_steps(self, acts: Tensor, d_gates: Tensor, steps: Tensor, begins: Tensor) -> None:
         """Writes the sums of the gate gradients of the steps that read each gate row."""

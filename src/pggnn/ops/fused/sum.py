@@ -1,5 +1,6 @@
 """Sums of rows by a number that each has, through a kernel: in a fixed order, so the same bit for bit each time."""
 
+from collections.abc import Hashable
 from typing import Any
 
 import torch
@@ -70,25 +71,32 @@ def checked_readers(number: Tensor, count: int, padded: bool) -> tuple[Tensor, T
 
 
 def shared_readers(number: Tensor, count: int, plan: Plan | ListPlan | None) -> tuple[Tensor, Tensor]:
-    """:func:`readers`, which the layers on a plan share where the numbers are a field of it."""
-    if isinstance(plan, ListPlan):
-        known, key = plan.plan.known, (readers, ("owner" if number is plan.owner else "head", count))
-        if key not in known:
-            known[key] = checked_readers(number, count, number is plan.owner and isinstance(plan.plan, PaddedPlan))
-        found: tuple[Tensor, Tensor] = known[key]
-        return found
-    name = next((name for name in ("neighbor", "center") if number is getattr(plan, name, None)), None)
-    return readers(number, count) if plan is None or name is None else plan.derived(_field_readers, name, count)
+    """:func:`readers`, which the layers on a plan share where the numbers are a field of it, or derived from it."""
+    name = None if plan is None else name_of(number, plan)
+    if plan is None or name is None:
+        return readers(number, count)
+    found: tuple[Tensor, Tensor] = plan.derived(named_readers, name, count)
+    return found
 
 
-def _field_readers(plan: Plan, name: str, count: int) -> tuple[Tensor, Tensor]:
-    return checked_readers(getattr(plan, name), count, name == "center" and isinstance(plan, PaddedPlan))
+def name_of(number: Tensor, plan: Plan | ListPlan) -> Hashable | None:
+    """The field of a plan that a tensor is, or the function and arguments that it was derived by; None for others."""
+    fields = ("owner", "head") if isinstance(plan, ListPlan) else ("neighbor", "center")
+    field = next((name for name in fields if number is getattr(plan, name)), None)
+    return field or next((name for name, value in plan.known.items() if number is value), None)
 
 
-def step_readers(plan: Plan, count: int, reading: Reading, block: int) -> tuple[Tensor, Tensor]:
-    """For lists that are read once, as they are: the rows of memory where the steps that read each node's gate row are,
-    −1 for padding, and where those of each row begin."""
-    rows, begins = shared_readers(plan.neighbor, count, plan)
+def named_readers(plan: Plan | ListPlan, name: Any, count: int) -> tuple[Tensor, Tensor]:
+    """:func:`readers` of the numbers that :func:`name_of` names. Those of padding are a padded plan's last reader's."""
+    number = getattr(plan, name) if isinstance(name, str) else plan.derived(name[0], *name[1])
+    read = plan.plan if isinstance(plan, ListPlan) else plan
+    return checked_readers(number, count, name in ("owner", "center") and isinstance(read, PaddedPlan))
+
+
+def step_readers(plan: Plan, name: Hashable, count: int, reading: Reading, block: int) -> tuple[Tensor, Tensor]:
+    """For lists that are read once, as they are: the rows of memory where the steps that read each gate row are, −1 for
+    padding, and where those of each row begin. ``name``: of the row of each slot, see :func:`name_of`."""
+    rows, begins = plan.derived(named_readers, name, count)
     tiles, slot = plan.shape.derived(Tiles.build, reading, block), plan.derived(slot_numbers)
     step, sequence = slot - plan.start[plan.center], tiles.first[plan.center]
     at = tiles.offset[sequence // block] + step * block + sequence % block
