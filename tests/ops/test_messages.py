@@ -1,24 +1,28 @@
 """A node and the sum of its neighbours' messages, through the kernels: on a GPU if there is one, else in Triton's
 interpreter."""
 
+from functools import partial
+
 import pytest
 import torch
 
 pytest.importorskip("triton")
+from pggnn.lists import ListPlan
 from pggnn.nn import readout
 from pggnn.nn.blocks import SumConv
-from pggnn.nn.readout import sum_messages
+from pggnn.nn.readout import edge_rows, sum_messages
 from pggnn.plan import PaddedPlan, Plan
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def derivatives(x, edges, plan, kernel, monkeypatch):
-    """The sums, their gradients, and those of the gradients."""
+def derivatives(function, leaves, kernel, monkeypatch):
+    """What it gives, its gradients, and those of the gradients."""
     monkeypatch.setattr(readout, "_has_kernel", lambda _: kernel)
-    leaves = [leaf.detach().requires_grad_() for leaf in (x, edges) if leaf is not None]
-    out = sum_messages(*leaves, *([None] if edges is None else []), plan)
-    assert ("MessageSum" in type(out.grad_fn).__name__) == kernel
+    x, *_ = leaves = [leaf.detach().requires_grad_() for leaf in leaves]
+    out = function(*leaves)
+    made = {type(node).__name__ for node in (out.grad_fn, out.grad_fn.next_functions[0][0])}
+    assert bool(made & {"MessageSumBackward", "EdgeRowsBackward"}) == kernel
     lost = (out / max(1, len(x))).sin().sum()
     first = torch.autograd.grad(lost, leaves, retain_graph=True)
     again = torch.autograd.grad(lost, leaves, create_graph=True)
@@ -36,10 +40,33 @@ def test_sums_and_gradients_are_those_of_the_parts(nodes, edges, channels, with_
     x = torch.randn(nodes, channels, device=DEVICE)
     rows = torch.randn(edges, channels, device=DEVICE) if with_edges else None
     plan = Plan.build(edge_index, nodes)
-    ours = derivatives(x, rows, plan, True, monkeypatch)
-    exact = derivatives(x.double(), None if rows is None else rows.double(), plan, False, monkeypatch)
+    leaves = [x, rows] if with_edges else [x]
+    assert_exact(lambda x, rows=None: sum_messages(x, rows, plan), leaves, monkeypatch)
+
+
+def assert_exact(function, leaves, monkeypatch):
+    ours = derivatives(function, leaves, True, monkeypatch)
+    exact = derivatives(function, [leaf.double() for leaf in leaves], False, monkeypatch)
     for one, other in zip(ours, exact, strict=True):
         assert (one.double() - other).norm() <= 1e-4 * other.norm()
+
+
+@pytest.mark.parametrize("channels", [1, 5, 192])
+@pytest.mark.parametrize(("nodes", "edges"), [(0, 0), (1, 0), (2, 3), (40, 700)])
+def test_rows_of_edges_are_those_of_the_parts(nodes, edges, channels, monkeypatch):
+    """Those of one kind of plan and of the other, and gradients of some columns alone."""
+    edge_index = torch.randint(max(nodes, 1), (2, edges), device=DEVICE)
+    leaves = [torch.randn(rows, channels, device=DEVICE) for rows in (nodes, edges)]
+    plan = Plan.build(edge_index, nodes)
+    lists = ListPlan(plan, plan.degree, edge_index[1])
+    for given in ((plan.neighbor, plan), (lists.head, lists)):
+        rows = partial(_rows, *given)
+        assert_exact(rows, leaves, monkeypatch)
+        assert_exact(lambda *leaves, rows=rows: rows(*leaves)[:, ::2], leaves, monkeypatch)
+
+
+def _rows(number, plan, gates, features):
+    return edge_rows(gates, features, number, plan)
 
 
 def test_a_formula_of_its_own():

@@ -9,7 +9,7 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.typing import OptPairTensor, OptTensor, Size
 
 from pggnn.cells import CELLS, LazyRecurrence, Recurrence, is_integer
-from pggnn.nn.readout import unpool
+from pggnn.nn.readout import edge_rows, unpool
 from pggnn.ops import check_backend, group_recurrence
 from pggnn.ops.structure import MOST_BITS
 from pggnn.orderings import STRUCTURED, Frame, Orderings, Reading, Reduce, read
@@ -148,8 +148,10 @@ class SequenceConv(MessagePassing):
         if needs_root and self.numberings > 1:
             centers = centers.repeat(self.numberings, 1)
         if self.lin_edge is not None and edge_attr is not None:
-            edges = unpool(gates, plan.neighbor, plan) + self.lin_edge(edge_attr.index_select(0, plan.edge))
-            rows = plan.derived(slot_numbers)
+            features, rows = self.lin_edge(edge_attr.index_select(0, plan.edge)), plan.derived(slot_numbers)
+            if needs_root and centers is gates:
+                return edge_rows(gates, features, plan.neighbor, plan), rows, plan.num_edges
+            edges = unpool(gates, plan.neighbor, plan) + features
             return (torch.cat([edges, centers]), rows, plan.num_edges) if needs_root else (edges, rows, 0)
         if centers is not gates:
             return torch.cat([gates, centers]), plan.neighbor, gates.size(0)

@@ -9,7 +9,7 @@ from torch_geometric.typing import OptTensor
 from pggnn.cells import CELLS, is_integer
 from pggnn.lists import ListPlan
 from pggnn.nn.conv import SequenceConv, check_type
-from pggnn.nn.readout import read_out, unpool
+from pggnn.nn.readout import edge_rows, read_out, unpool
 from pggnn.ops import group_recurrence
 from pggnn.orderings import Orderings, Reading, Reduce, read
 from pggnn.plan import Plan, as_plan
@@ -101,12 +101,12 @@ class ListConv(SequenceConv):
         return out if self.lin_root is None else out + self.lin_root(x)
 
     def _list_rows(self, gates: Tensor, lists: ListPlan, edge_attr: OptTensor) -> tuple[Tensor, Tensor, int]:
-        """The rows the RNN reads: of each node and, where there are edge features, of each edge that leads to it; the
-        row of each place; and the first owner's row."""
+        """The rows the RNN reads: where there are edge features of each edge, with those of the node that it leads to,
+        then of each node; the row of each place; and the first owner's row."""
         if self.lin_edge is None or edge_attr is None:
             return gates, lists.plan.neighbor, 0
-        edges = unpool(gates, lists.head, lists) + self.lin_edge(edge_attr)
-        return torch.cat([gates, edges]), lists.plan.derived(_edge_rows, len(edges)), 0
+        rows = edge_rows(gates, self.lin_edge(edge_attr), lists.head, lists)
+        return rows, lists.plan.derived(_rows_of_edges, len(edge_attr)), len(edge_attr)
 
     def _check(self, x: Tensor, lists: ListPlan, edge_attr: OptTensor, adjacency: Plan | None) -> None:
         """Refuses what does not fit."""
@@ -270,9 +270,9 @@ class HopConv(ListConv):
         return torch.cat([at, unpool(gates, lists.owner, lists)]), rows, len(at)
 
 
-def _edge_rows(plan: Plan, edges: int) -> Tensor:
-    """The row of each place: rows of nodes come first, and behind them those of edges."""
-    return torch.where(plan.edge < edges, plan.num_neighbors + plan.edge, plan.neighbor)
+def _rows_of_edges(plan: Plan, edges: int) -> Tensor:
+    """The row of each place: rows of edges come first, and behind them those of nodes."""
+    return torch.where(plan.edge < edges, plan.edge, edges + plan.neighbor)
 
 
 def _is_first(plan: Plan) -> Tensor:

@@ -81,6 +81,23 @@ def sum_messages(x: Tensor, edges: OptTensor, plan: Plan) -> Tensor:
     return x + read_out(message, plan.center, plan.num_nodes, "sum", plan)
 
 
+def edge_rows(gates: Tensor, features: Tensor, number: Tensor, plan: Plan | ListPlan) -> Tensor:
+    """A row of each edge, that of the node with its ``number`` and its own added up, and behind them all rows of nodes.
+
+    Args:
+        gates: ``[N, C]`` rows of nodes.
+        features: ``[E, C]`` those of edges.
+        number: ``[E]``, a field of the plan.
+        plan: Layers on it share what the gradients need.
+    """
+    if _has_kernel(gates) and features.dtype == gates.dtype:
+        from pggnn.ops.fused.messages import EdgeRows
+
+        out: Tensor = EdgeRows.apply(gates, features, number, plan)
+        return out
+    return torch.cat([unpool(gates, number, plan) + features, gates])
+
+
 def check_batch(batch: OptTensor, x: Tensor) -> None:
     """Refuses a batch vector that is not one of these nodes. :func:`check_graphs` looks at what is in it."""
     if batch is not None and batch.shape != x.shape[:1]:

@@ -1,4 +1,4 @@
-"""A node and the sum of the messages from its neighbours, through the kernels of :mod:`pggnn.ops.triton.messages`."""
+"""Messages from neighbours, summed or as rows of the edges, through the kernels of :mod:`pggnn.ops.triton.messages`."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ import triton
 from torch import Tensor
 from torch_geometric.typing import OptTensor
 
-from pggnn.ops.fused.sum import COLUMNS, ELEMENTS, RowSpread, RowSum, shared_readers
+from pggnn.lists import ListPlan
+from pggnn.ops.fused.sum import COLUMNS, ELEMENTS, RowSpread, RowSum, add_up, shared_readers
 from pggnn.ops.operator import Gradients
-from pggnn.ops.triton.messages import message_gradient, message_sum
+from pggnn.ops.triton.messages import edge_rows, message_gradient, message_sum
 from pggnn.plan import Plan
 
 
@@ -50,6 +51,37 @@ class MessageSum(torch.autograd.Function):
                     d_x if d_edges is None else d_edges, x.size(1), **shape, EDGES=edges is not None,
                 )  # fmt: skip
         return d_x, d_edges, None
+
+
+class EdgeRows(torch.autograd.Function):
+    """``gates[number[k]] + features[k]`` for each edge k, and behind these rows those of ``gates``. ``number`` is a
+    field of the plan."""
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, features: Tensor, number: Tensor, plan: Plan | ListPlan) -> Tensor:
+        ctx.save_for_backward(number)
+        ctx.rows, ctx.plan = len(gates), plan
+        gates, features = gates.contiguous(), features.contiguous()
+        (edges, width), total = features.shape, len(features) + len(gates)
+        out, columns = gates.new_empty(total, width), min(COLUMNS, triton.next_power_of_2(max(1, width)))
+        rows = ELEMENTS // columns
+        if out.numel() > 0:
+            with torch.cuda.device_of(gates):
+                edge_rows[(-(-total // rows), -(-width // columns))](
+                    gates, features, number, out, edges, total, width, COLUMNS=columns, ROWS=rows, num_warps=4
+                )
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> Gradients:
+        (number,) = ctx.saved_tensors
+        d_features, own = d_out.split([len(number), ctx.rows])
+        if torch.is_grad_enabled():  # higher derivatives
+            return own + RowSum.apply(d_features, number, ctx.rows, ctx.plan), d_features, None, None
+        d_gates, d_out = own.new_empty(own.shape), d_out.contiguous()
+        with torch.cuda.device_of(d_out):
+            add_up(d_out, d_gates, *shared_readers(number, ctx.rows, ctx.plan), root=0, own=ctx.rows)
+        return d_gates, d_features, None, None
 
 
 def _in_parts(x: Tensor, edges: OptTensor, plan: Plan) -> Tensor:

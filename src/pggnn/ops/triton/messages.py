@@ -1,5 +1,5 @@
-"""Sums of messages along edges: a kernel forward, in which each node reads its neighbours, and one back, in which each
-node is read by those that it is a neighbour of."""
+"""Messages along edges. Their sums: a kernel forward, in which each node reads its neighbours, and one back, in which
+each node is read by those that it is a neighbour of. And rows of edges, made of a node's and the edge's own."""
 
 import triton
 import triton.language as tl
@@ -59,3 +59,17 @@ def message_gradient(
             tl.store(d_edges + row, gradient.to(d_edges.dtype.element_ty), mask=mask)
         total += tl.sum(gradient, 0)
     tl.store(d_x + at, total.to(d_x.dtype.element_ty), mask=exists)
+
+
+@triton.jit(do_not_specialize=["edges", "total"])
+def edge_rows(gates, features, number, out, edges, total, width, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
+    """Some columns of rows of the edges, ``gates[number] + features``, and behind them of all of ``gates``."""
+    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    col = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    of_edge = row < edges
+    mask = (row < total)[:, None] & (col < width)[None, :]
+    source = tl.where(of_edge, tl.load(number + row, mask=of_edge, other=0), row - edges)
+    value = tl.load(gates + source[:, None] * width + col[None, :], mask=mask, other=0).to(tl.float32)
+    at = row[:, None] * width + col[None, :]
+    value += tl.load(features + at, mask=mask & of_edge[:, None], other=0).to(tl.float32)
+    tl.store(out + at, value.to(out.dtype.element_ty), mask=mask)
