@@ -8,11 +8,12 @@ import triton.language as tl
 def linear_gradient(
     d_out, x, parts, arrived, d_weight, d_bias, rows, outs, ins,
     BO: tl.constexpr, BI: tl.constexpr, ROWS: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr,
+    ADDED: tl.constexpr,
 ):  # fmt: skip
     """``d_weight`` is ``d_outᵀ x`` and ``d_bias`` the sum of ``d_out``.
 
     Program (tile of the weight, share of the rows). Each leaves its part in ``parts``, ``[tiles, shares, BI + 1, BO]``,
-    and the last of a tile to arrive adds them up, share by share. ``arrived`` counts them: zeros before and after.
+    and the last of a tile to arrive adds them up, ``ADDED`` at a time. ``arrived`` counts them: zeros before and after.
     """
     tile, share, shares = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
     across = tl.cdiv(ins, BI)
@@ -36,10 +37,18 @@ def linear_gradient(
     if tl.atomic_add(arrived + tile, 1, sem="acq_rel") == shares - 1:
         tl.debug_barrier()
         total, bias = tl.zeros([BI, BO], tl.float32), tl.zeros([BO], tl.float32)
-        for other in tl.range(shares, loop_unroll_factor=4):
-            total += tl.load(first + other * size + at, cache_modifier=".cg")
+        for begin in range(0, shares, ADDED):
+            other = begin + tl.arange(0, ADDED)
+            part = first + other * size
+            several = tl.load(
+                part[:, None, None] + at[None, :, :], mask=(other < shares)[:, None, None], other=0,
+                cache_modifier=".cg",
+            )  # fmt: skip
+            total += tl.sum(several, 0)
             if BIAS:
-                bias += tl.load(first + other * size + BI * BO + column, cache_modifier=".cg")
+                mask = (other < shares)[:, None]
+                row = tl.load(part[:, None] + BI * BO + column[None, :], mask=mask, other=0, cache_modifier=".cg")
+                bias += tl.sum(row, 0)
         tl.store(d_weight + o[None, :] * ins + i[:, None], total, mask=(o < outs)[None, :] & (i < ins)[:, None])
         if BIAS and tile % across == 0:
             tl.store(d_bias + o, bias, mask=o < outs)
