@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 
 from pggnn.ops.triton.index import order
+from pggnn.ops.triton.launch import direct
 from pggnn.ops.triton.linear import own_node, own_scratch, put, read, row_gradients, seen_by, total
 
 
@@ -147,6 +148,7 @@ def sweep(
     return inside, ends_0, ends_1, starts_0, starts_1, head_0, head_1, tail_0, tail_1, product, inputs, last_b
 
 
+@direct
 @triton.jit(do_not_specialize=["root", "begin"])
 def arcs_forward(
     gates, center, rows, by_degree, degree, start, begin, root, out,
@@ -178,6 +180,7 @@ def arcs_forward(
     tl.store(out + v.to(tl.int64) * H + c, result, mask=exists)
 
 
+@direct
 @triton.jit(do_not_specialize=["root", "begin", "edges", "numbers"])
 def arcs_backward(
     gates, center, rows, by_degree, degree, start, begin, root, d_out, d_slots, d_center, scratch, edges, numbers,

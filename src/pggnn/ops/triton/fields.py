@@ -11,6 +11,7 @@ import triton.language as tl
 
 from pggnn.ops.triton.cells import sigmoid, tanh
 from pggnn.ops.triton.index import blocks_of, sequences_of
+from pggnn.ops.triton.launch import direct
 from pggnn.ops.triton.layout import assembled, fragment, held_rows, join_fields, taken_apart
 from pggnn.ops.triton.recurrence import VARYING, row_read
 
@@ -35,6 +36,7 @@ def put(pointers, values, B: tl.constexpr, N: tl.constexpr, WN: tl.constexpr, E:
     tl.store(pointers, taken_apart(values, B, N, WN, E), eviction_policy="evict_first")
 
 
+@direct
 @triton.jit(do_not_specialize=VARYING)
 def forward_fields(
     table, table_rows, below, weight_ih, weight_hh, bias,
@@ -144,6 +146,7 @@ def forward_fields(
         tl.store(carry_out + kept + HP, taken_apart(c, B, HP, WN, 2))
 
 
+@direct
 @triton.jit(do_not_specialize=VARYING)
 def backward_fields(
     d_out, d_hidden, d_below, weight_ih, weight_hh, node_of, degree, offset, acts, d_acts, cells, hidden, carry,

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from pggnn.ops.triton.index import elements, length, slot_read
+from pggnn.ops.triton.launch import direct
 
 
 @triton.jit
@@ -103,6 +104,7 @@ def read_step(
     return a, b, member
 
 
+@direct
 @triton.jit(do_not_specialize=["root", "begin"])
 def steps_forward(
     gates, center, rows, by_degree, degree, start, begin, root, out,
@@ -127,6 +129,7 @@ def steps_forward(
     tl.store(out + v.to(tl.int64) * H + c, states, mask=exists)
 
 
+@direct
 @triton.jit(do_not_specialize=["root", "begin", "edges", "numbers"])
 def steps_backward(
     gates, center, rows, by_degree, degree, start, begin, root, d_out, d_slots, d_center, scratch, edges, numbers,

@@ -6,6 +6,8 @@ Each program has a block of rows. The first kernel leaves what it finds in each 
 import triton
 import triton.language as tl
 
+from pggnn.ops.triton.launch import direct
+
 
 @triton.jit
 def block_of(rows, channels, ROWS: tl.constexpr, C: tl.constexpr):
@@ -24,6 +26,7 @@ def parts_of(parts, number, c, channels, BLOCKS: tl.constexpr):
     return tl.load(parts + at, mask=(block < blocks)[:, None] & (c < channels)[None, :], other=0)
 
 
+@direct
 @triton.jit(do_not_specialize=["rows"])
 def measure(x, real, parts, rows, channels, ROWS: tl.constexpr, C: tl.constexpr):
     """The number of real rows in a block, their mean and their squared deviations: ``[3, blocks, channels]``."""
@@ -39,6 +42,7 @@ def measure(x, real, parts, rows, channels, ROWS: tl.constexpr, C: tl.constexpr)
     tl.store(out + 2 * size, tl.sum(centred * centred, 0), mask=c < channels)
 
 
+@direct
 @triton.jit(do_not_specialize=["rows"])
 def normalise(
     x, parts, weight, bias, out, statistics, running_mean, running_var, batches, rows, channels, eps, momentum,
@@ -71,6 +75,7 @@ def normalise(
     tl.store(out + at, (centred * factor[None, :] + shift[None, :]).to(out.dtype.element_ty), mask=mask)
 
 
+@direct
 @triton.jit(do_not_specialize=["rows"])
 def measure_back(d_out, x, statistics, parts, rows, channels, ROWS: tl.constexpr, C: tl.constexpr):
     """A block's gradients, added up: as they are, and multiplied by the normalised rows: ``[2, blocks, channels]``."""
@@ -84,6 +89,7 @@ def measure_back(d_out, x, statistics, parts, rows, channels, ROWS: tl.constexpr
     tl.store(out + tl.num_programs(0) * channels, tl.sum(d * normal, 0), mask=c < channels)
 
 
+@direct
 @triton.jit(do_not_specialize=["rows"])
 def normalise_back(
     d_out, x, real, weight, statistics, parts, d_x, d_weight, d_bias, rows, channels,

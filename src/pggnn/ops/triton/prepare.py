@@ -3,9 +3,11 @@
 import triton
 import triton.language as tl
 
+from pggnn.ops.triton.launch import direct
 from pggnn.ops.triton.layout import column_at, field_at, halving, state_gate
 
 
+@direct
 @triton.jit
 def prepare_table(
     gates, bias_hh, table, num_rows,
@@ -25,6 +27,7 @@ def prepare_table(
     tl.store(table + row[:, None] * W + place[None, :], x.to(table.dtype.element_ty), mask=(row < num_rows)[:, None])
 
 
+@direct
 @triton.jit
 def prepare_weights(
     weight_ih, weight_hh, bias_ih, bias_hh, forward, backward, bias,

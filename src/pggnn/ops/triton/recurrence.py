@@ -11,6 +11,7 @@ import triton.language as tl
 
 from pggnn.ops.triton.cells import activation, activation_slope, sigmoid, tanh
 from pggnn.ops.triton.index import blocks_of, sequences_of, slot_read
+from pggnn.ops.triton.launch import direct
 from pggnn.ops.triton.layout import (
     assembled,
     fragment,
@@ -38,6 +39,7 @@ def row_read(
     return row
 
 
+@direct
 @triton.jit(do_not_specialize=VARYING)
 def forward_layer(
     table, table_rows, below, weight_ih, weight_hh, bias,
@@ -160,6 +162,7 @@ def forward_layer(
             tl.store(carry_out + kept + HP, c)
 
 
+@direct
 @triton.jit(do_not_specialize=VARYING)
 def backward_layer(
     d_out, d_hidden, d_below, weight_ih, weight_hh, node_of, degree, offset, acts, d_acts, cells, hidden, carry,

@@ -5,9 +5,11 @@ import triton
 import triton.language as tl
 
 from pggnn.ops.triton.index import length
+from pggnn.ops.triton.launch import direct
 from pggnn.ops.triton.layout import field_at, halving, place_of
 
 
+@direct
 @triton.jit
 def prepare_structure(
     rows, out,
@@ -36,6 +38,7 @@ def load_code(codes, step, runs, STRIDE: tl.constexpr):
     return tl.load(codes + (at >> 5), mask=runs, other=0) >> (at & 31).to(tl.int32)
 
 
+@direct
 @triton.jit(do_not_specialize=["first_sequence", "t_begin", "tiles"])
 def structure_gradient(
     acts, codes, first_step, node_of, first, degree, offset, d_rows, total, first_sequence, t_begin, tiles,
@@ -72,6 +75,7 @@ def structure_gradient(
     tl.store(out, sums)
 
 
+@direct
 @triton.jit
 def finish_structure(
     d_rows, out, shares,

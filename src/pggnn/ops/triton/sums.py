@@ -4,9 +4,11 @@ import triton
 import triton.language as tl
 
 from pggnn.ops.triton.index import reading, readings
+from pggnn.ops.triton.launch import direct
 from pggnn.ops.triton.layout import by_field, column_at, place_of
 
 
+@direct
 @triton.jit
 def finish_weights(
     d_weight, d_bias, d_ih, d_hh, d_bias_ih, d_bias_hh, shares,
@@ -65,6 +67,7 @@ def piece_of(line, BU: tl.constexpr):
     return thread * (BU // 16) + line // (16 * HALVES) * HALVES + line // 8 % HALVES
 
 
+@direct
 @triton.jit(do_not_specialize=["tiles"])
 def weight_gradient(
     acts, hidden, below, d_weight, d_bias, offset, tiles,
@@ -115,6 +118,7 @@ def weight_gradient(
         tl.store(at, sums)
 
 
+@direct
 @triton.jit(do_not_specialize=["first_slot", "first_sequence", "end_sequence", "t_begin", "t_end", "root"])
 def gate_gradient(
     acts, d_gates, table_rows, slot_node, slot_first, first, degree, start, offset,
@@ -160,6 +164,7 @@ def gate_gradient(
             tl.store(out, tl.load(out, mask=mask) + total, mask=mask)
 
 
+@direct
 @triton.jit
 def sum_steps(
     acts, d_gates, steps, begins,
@@ -183,6 +188,7 @@ def sum_steps(
     tl.store(out, total.to(d_gates.dtype.element_ty), mask=mask)
 
 
+@direct
 @triton.jit(do_not_specialize=["read", "root", "own"])
 def sum_rows(
     values, out, rows, begins, read, root, own, width,
@@ -217,6 +223,7 @@ def sum_of(values, rows, first, end, col, exists, width, NUMBER: tl.constexpr):
     return tl.sum(tl.load(values + row[:, None] * width + col[None, :], mask=mask, other=0).to(tl.float32), 0)
 
 
+@direct
 @triton.jit
 def sequence_sum(last, out, first, count, H: tl.constexpr, HP: tl.constexpr, ROWS: tl.constexpr):
     """Sums the last hidden states of each node's sequences."""

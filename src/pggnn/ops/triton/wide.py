@@ -12,11 +12,13 @@ import triton.language as tl
 
 from pggnn.ops.triton.cells import activation, activation_slope, sigmoid, tanh
 from pggnn.ops.triton.index import blocks_of, sequences_of
+from pggnn.ops.triton.launch import direct
 from pggnn.ops.triton.layout import join_fields, split_fields
 from pggnn.ops.triton.recurrence import VARYING, row_read
 from pggnn.ops.triton.structure import first_code, load_code
 
 
+@direct
 @triton.jit(do_not_specialize=VARYING)
 def forward_wide(
     table, table_rows, below, weight_ih, weight_hh, bias,
@@ -138,6 +140,7 @@ def forward_wide(
             tl.store(state + j * U, tl.load(hidden + narrow + j * U).to(tl.float32))
 
 
+@direct
 @triton.jit(do_not_specialize=VARYING)
 def backward_wide(
     d_out, d_hidden, d_below, weight_ih, weight_hh, node_of, degree, offset, acts, d_acts, cells, hidden, carry,
