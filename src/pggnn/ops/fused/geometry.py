@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,8 +39,7 @@ class Geometry:
     @classmethod
     def of(cls, gates: Tensor, hidden: int, reading: Reading, cell: str, profile: Tensor) -> "Geometry":
         """For these gate rows, and a graph of this :attr:`~pggnn.plan.Plan.profile`."""
-        sequences = sum(nodes * reading.count(n) for n, nodes in profile.tolist())
-        cut = shape(gates, hidden, sequences, cell)
+        cut = shape(gates, hidden, _sequences(profile.numpy().tobytes(), reading), cell)
         return _known(cell, hidden, reading, cut, operand_dtype(gates), is_exact(gates), gates.device)
 
     @cached_property
@@ -123,6 +123,12 @@ class Geometry:
     def empty(self, rows: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
         """Memory for ``rows`` rows of ``width`` hidden vectors."""
         return torch.empty(rows, width * self.width, dtype=dtype or self.dtype, device=self.device)
+
+
+@lru_cache(maxsize=256)
+def _sequences(profile: bytes, reading: Reading) -> int:
+    """How many are read of a graph of this profile."""
+    return sum(nodes * reading.count(n) for n, nodes in np.frombuffer(profile, np.int64).reshape(-1, 2).tolist())
 
 
 _known = lru_cache(maxsize=256)(Geometry)  # with the constants that follow from it

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from pggnn.cells import split_layers
 from pggnn.ops.fused.geometry import Geometry
-from pggnn.ops.fused.shape import fetches, program_rows, total_memory
+from pggnn.ops.fused.portions import portions
+from pggnn.ops.fused.shape import fetches, program_rows
 from pggnn.ops.fused.structure import StructureBits, StructureGradient
 from pggnn.ops.fused.sum import name_of, step_readers, sum_slots
 from pggnn.ops.fused.tiles import Chunk, Tiles
@@ -20,12 +21,9 @@ from pggnn.ops.triton.prepare import prepare_table, prepare_weights
 from pggnn.ops.triton.recurrence import backward_layer, forward_layer
 from pggnn.ops.triton.sums import gate_gradient, sequence_sum, sum_steps
 from pggnn.ops.triton.wide import backward_wide, forward_wide
-from pggnn.ops.workspace import SHARES
 from pggnn.orderings import Reading
 from pggnn.plan import Plan
 
-WORTH_KEEPING = 16
-"""The forward pass keeps 1/16 of all states if no more fit the workspace."""
 HELD = 32
 """Numbers that a thread reads at a time where gradients of gate rows are summed."""
 STEPS = 1024
@@ -35,10 +33,13 @@ NO_BITS = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
 
 
 class Weights(NamedTuple):
-    """A layer's weights as :func:`prepare_weights` leaves them."""
+    """A layer's weights as :func:`prepare_weights` leaves them, of its input and of its state for either pass; those of
+    a pass lie side by side."""
 
-    forward: Tensor
-    backward: Tensor
+    forward_ih: Tensor
+    forward_hh: Tensor
+    backward_ih: Tensor
+    backward_hh: Tensor
     bias: Tensor
 
 
@@ -60,37 +61,18 @@ class Fused:
         self.gates = gates.detach().contiguous()
         self.graph, self.start, self.degree = graph, graph.start, graph.degree
         self.rows, self.root = graph.rows, graph.root
-        self.reading, self.plan, self.workspace = reading, plan, workspace
+        self.reading, self.plan = reading, plan
         weights = [weight.detach().contiguous() for weight in weights]
         rows = None if graph.codes is None else weights.pop()
         self.layers = split_layers(weights)
         self.geometry = geometry = Geometry.of(gates, weights[0].size(1), reading, cell, graph.profile)
         self.tiles = shared(graph, plan, Tiles.build, reading, geometry.shape.block)
-        self.extent = self.tiles.extent
+        self.portions = portions(self.tiles.extent, geometry, len(self.layers), workspace, plan is None)
         self.bits = (
             None if graph.codes is None or rows is None else StructureBits(geometry, self.degree, graph.codes, rows)
         )
         self._paused: dict[Chunk, list[Tensor | None]] = {}
-        self._kept: Tensor | None = None
-
-    @cached_property
-    def kept_width(self) -> int:
-        """Numbers that are kept of a sequence's step."""
-        return (self.geometry.fields + self.geometry.states) * self.geometry.width * len(self.layers)
-
-    @cached_property
-    def most_rows(self) -> tuple[int, int]:
-        """Steps of sequences that the workspace has room for: kept for the backward pass, and only passed through."""
-        geometry, upper = self.geometry, len(self.layers) > 1
-        product = geometry.fields if upper and not geometry.shape.projects else 0
-        between = 2 if geometry.streams else 0  # the state between the steps, over the least number of steps
-        beside = max(0 if geometry.by_field else product, 1 if upper and geometry.shape.projects else 0)
-        if self.plan is None:  # gradients do not overwrite what an operator has returned
-            beside = geometry.fields + 1
-        kept = self.kept_width // geometry.width + between + beside
-        passed = 1 + upper + between + product
-        size, least = geometry.width * geometry.dtype.itemsize, 2 * geometry.shape.block
-        return max(least, self.workspace // kept // size), max(least, self.workspace // passed // size)
+        self._kept: tuple[Tensor, list[States]] | None = None
 
     @cached_property
     def table(self) -> Tensor:
@@ -109,78 +91,50 @@ class Fused:
     def weights(self) -> list[Weights]:
         """All layers' weights as the kernels want them."""
         geometry = self.geometry
+        wide, count = geometry.wide, len(self.layers)
+        parts = geometry.empty(count * 4 * wide, 1).view(4 * count, wide, -1).unbind()
+        rows = min(wide, program_rows(16))
         prepared = []
-        wide = geometry.wide
         for index, layer in enumerate(self.layers):
-            both = geometry.empty(4 * wide, 1)
+            of_layer = parts[4 * index : 4 * index + 4]
             bias = self.gates.new_empty(wide, dtype=torch.float if geometry.shape.projects else geometry.dtype)
             hh, ih = layer.weight_hh, layer.weight_ih
-            rows = min(wide, program_rows(16))
             prepare_weights[(wide // rows,)](
                 hh if ih is None else ih, hh, layer.bias_hh if layer.bias_ih is None else layer.bias_ih,
-                layer.bias_hh, both, both[2 * wide :], bias, **geometry.layout, **geometry.gating, CELL=geometry.cell,
+                layer.bias_hh, of_layer[0], of_layer[2], bias, **geometry.layout, **geometry.gating, CELL=geometry.cell,
                 UPPER=index > 0, ARRANGED=not geometry.shape.projects, ROWS=rows, num_warps=4,
             )  # fmt: skip
             if geometry.streams:  # transposed: what is added up is then contiguous, as TF32 units want it
-                both[3 * wide :] = both[3 * wide :].t().contiguous().view(wide, -1)
-            prepared.append(Weights(both[: 2 * wide], both[2 * wide :], bias))
+                of_layer[3].copy_(of_layer[3].t().contiguous().view(wide, -1))
+            prepared.append(Weights(*of_layer, bias))
         return prepared
-
-    @property
-    def chunks(self) -> list[Chunk]:
-        """The tiles, as many at a time as the backward pass has room for."""
-        return self.extent.chunks(self.most_rows[0], self.geometry.wave)
-
-    @property
-    def keeps_first(self) -> bool:
-        """Whether the forward pass keeps the states of the first of these: where it is the only one, or a part that
-        is worth it. What an operator returns it cannot take back, so there all or nothing is kept."""
-        if len(self.chunks) < 2 or self.plan is None:
-            return len(self.chunks) == 1 and self.chunks[0].slab is None
-        affordable = self.workspace * SHARES <= total_memory(self.gates.device)
-        first = self.chunks[0]
-        return first.slab is None and affordable and first.rows * WORTH_KEEPING >= self.extent.rows
-
-    @property
-    def keeps_pauses(self) -> bool:
-        """Whether there are slabs, and the states between them all fit the workspace: they need not be found again."""
-        chunks = [chunk for chunk in self.chunks if chunk.slab is not None]
-        states = (
-            sum((len(chunk.begins) - 1) * chunk.tiles for chunk in chunks)
-            * self.geometry.shape.block
-            * len(self.layers)
-        )
-        return 0 < states * 2 * self.geometry.width * 4 <= self.workspace
 
     def memory(self) -> Tensor:
         """For the states of any one of the chunks."""
         # One block of each tile stays unwritten: an operator's output must still be the same each time.
         repeatable = self.plan is None and torch.are_deterministic_algorithms_enabled()
         allocate = self.gates.new_zeros if repeatable else self.gates.new_empty
-        return allocate(
-            max((chunk.rows for chunk in self.chunks), default=0) * self.kept_width, dtype=self.geometry.dtype
-        )
+        return allocate(self.portions.memory, dtype=self.geometry.dtype)
 
     def states(self, memory: Tensor, chunk: Chunk) -> list[States]:
         """Deals ``memory`` out to the layers."""
-        sizes = [self.geometry.fields, 1, self.geometry.states - 1] * len(self.layers)
-        parts = memory[: chunk.rows * self.kept_width].split(
-            [chunk.rows * self.geometry.width * size for size in sizes]
-        )
+        geometry, rows = self.geometry, chunk.rows * self.geometry.width
+        sizes = [rows * geometry.fields, rows, rows * (geometry.states - 1)] * len(self.layers)
+        parts = memory[: chunk.rows * self.portions.kept_width].split_with_sizes(sizes)
         return [States(*parts[first : first + 3]) for first in range(0, len(parts), 3)]
 
     def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
         """The sum over each node's sequences, and the states for the backward pass if an operator is to return them."""
         geometry = self.geometry
-        kept = self.chunks[:1] if keep and self.keeps_first else []
-        pauses = keep and self.keeps_pauses
-        most_rows, tile = self.most_rows[0] if pauses else self.most_rows[1], sum(chunk.tiles for chunk in kept)
-        last = geometry.empty(self.extent.sequences, 1, torch.float32)
-        for chunk in [*self.extent.chunks(most_rows, geometry.wave, tile), *kept]:
+        chunks, kept = self.portions.forward(keep)
+        pauses = keep and self.portions.keeps_pauses
+        last = geometry.empty(self.tiles.extent.sequences, 1, torch.float32)
+        for chunk in chunks:
             states = None
-            if chunk in kept:
-                self._kept = self.memory()
-                states = self.states(self._kept, chunk)
+            if chunk is kept:
+                memory = self.memory()
+                states = self.states(memory, chunk)
+                self._kept = memory, states
             carries: list[Tensor | None] = [None]
             for begin in chunk.begins:
                 carries.append(self.run(chunk, begin, states, carries[-1], last))
@@ -191,18 +145,12 @@ class Fused:
         out = self.gates.new_empty(self.degree.size(0), geometry.hidden)
         if out.numel() > 0:
             sequence_sum[(out.size(0),)](
-                last,
-                out,
-                self.tiles.first,
-                self.tiles.counts,
-                H=geometry.hidden,
-                HP=geometry.width,
-                ROWS=16,
+                last, out, self.tiles.first, self.tiles.counts, H=geometry.hidden, HP=geometry.width, ROWS=16,
                 num_warps=1,
-            )
+            )  # fmt: skip
         if self._kept is None or self.plan is not None:
             return out, self.gates.new_empty(0, dtype=geometry.dtype)
-        return out, self._kept
+        return out, self._kept[0]
 
     def carry(self, chunk: Chunk) -> Tensor | None:
         """Memory for the state of all layers, where a chunk's steps cannot all be run at once or states lie in memory
@@ -220,8 +168,9 @@ class Fused:
         out = self.carry(chunk)
         carries_in = None if carry is None else carry.chunk(len(self.layers))
         carries_out = None if out is None else out.chunk(len(self.layers))
-        wide, block = geometry.fields * geometry.width, geometry.shape.block
+        wide, block = geometry.wide, geometry.shape.block
         below = unused = self.table
+        offsets = self.tiles.offsets(chunk, begin)
         for index, weights in enumerate(self.weights):
             ends = index + 1 == len(self.layers) and last is not None
             kept = states[index] if states is not None else None
@@ -233,12 +182,12 @@ class Fused:
                 lower = below.view(-1, geometry.width)[block : chunk.rows]
                 # Taken field by field, what is read at a step is then overwritten by what is kept of it.
                 target = kept.acts.view(-1, wide)[: lower.size(0)] if kept is not None and geometry.by_field else None
-                below = torch.addmm(weights.bias, lower, weights.forward[:wide].t(), out=target)
+                below = torch.addmm(weights.bias, lower, weights.forward_ih.t(), out=target)
             by_field = geometry.by_field and bits is None
             kernel = forward_wide if geometry.streams else forward_fields if by_field else forward_layer
             kernel[(chunk.tiles,)](
-                self.table, self.rows, below, weights.forward, weights.forward[wide:], weights.bias,
-                self.tiles.node_of, self.tiles.first, self.degree, self.start, self.tiles.offsets(chunk, begin),
+                self.table, self.rows, below, weights.forward_ih, weights.forward_hh, weights.bias,
+                self.tiles.node_of, self.tiles.first, self.degree, self.start, offsets,
                 kept.acts if kept is not None else unused, kept.cells if kept is not None else unused, hidden,
                 last if ends else unused,
                 unused if carries_in is None else carries_in[index],
@@ -260,17 +209,20 @@ class Fused:
             d_gates = self.gates.new_zeros(rows, self.gates.size(1), dtype=torch.float)
         else:
             d_gates = torch.empty_like(self.gates)
-        spares = saved.numel() > 0
-        kept, self._kept = saved if spares else self._kept, None
-        memory = self.memory() if kept is None else kept
-        gradient = WeightGradient(self.geometry, self.layers, self.extent.rows)
+        chunks, spares = self.portions.chunks, saved.numel() > 0
+        (memory, kept), self._kept = self._kept or (None, None), None
+        if spares:
+            memory, kept = saved, self.states(saved, chunks[0])
+        if memory is None:
+            memory = self.memory()
+        gradient = WeightGradient(self.geometry, self.layers, self.tiles.extent.rows)
         bits = None
         if self.bits is not None:
             bits = StructureGradient(self.geometry, self.bits, self.tiles, self.degree, gradient.shares, gradient.side)
         d_out = d_out.contiguous()
-        for chunk in self.chunks:
-            states = self.states(memory, chunk)
-            ready = kept is not None and chunk is self.chunks[0]
+        for chunk in chunks:
+            ready = kept is not None and chunk is chunks[0]
+            states = kept if kept is not None and ready else self.states(memory, chunk)
             begins = chunk.begins
             carries: list[Tensor | None] = self._paused.pop(chunk, [None])
             for begin in begins[len(carries) - 1 : -1]:
@@ -300,7 +252,7 @@ class Fused:
         those of the first layer's gates; overwrites ``states`` unless it ``spares`` them."""
         geometry = self.geometry
         carries = None if carry is None else carry.chunk(len(self.layers))
-        wide = geometry.wide
+        wide, offsets = geometry.wide, self.tiles.offsets(chunk, begin)
         d_hidden = d_acts = d_out
         for index in reversed(range(len(self.layers))):
             upper, weights, kept = index > 0, self.weights[index], states[index]
@@ -309,19 +261,17 @@ class Fused:
             d_acts = geometry.empty(chunk.rows, geometry.fields) if spares else kept.acts
             kernel = backward_wide if geometry.streams else backward_fields if geometry.by_field else backward_layer
             kernel[(chunk.tiles,)](
-                d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
-                self.tiles.offsets(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
+                d_out, d_hidden, d_below, weights.backward_ih, weights.backward_hh, self.tiles.node_of, self.degree,
+                offsets, kept.acts, d_acts, kept.cells, kept.hidden,
                 d_out if carries is None else carries[index], self.tiles.total, chunk.first_sequence, begin,
                 H=geometry.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
                 PAUSES=carry is not None, **geometry.running,
                 **({"FETCHES": fetches(self.gates.device)} if geometry.by_field else {}),
             )  # fmt: skip
-            gradient.add(
-                index, d_acts, kept.hidden, states[index - 1].hidden, chunk.tiles, self.tiles.offsets(chunk, begin)
-            )
+            gradient.add(index, d_acts, kept.hidden, states[index - 1].hidden, chunk.tiles, offsets)
             if upper and not projects:
                 target = None if spares else kept.hidden.view(-1, geometry.width)
-                d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward[:wide], out=target)
+                d_below = torch.mm(d_acts.view(-1, wide)[: chunk.rows], weights.backward_ih, out=target)
             d_hidden = d_below
         return d_acts
 
@@ -329,7 +279,7 @@ class Fused:
     def steps(self) -> tuple[Tensor, Tensor] | None:
         """:func:`step_readers`, if each slot is read by one step, and the steps of all are kept at the same time."""
         once = self.reading.group == "trivial" and self.reading.frame == "open"
-        chunks = self.chunks
+        chunks = self.portions.chunks
         if not once or len(chunks) != 1 or chunks[0].slab is not None:
             return None
         name = None if self.plan is None else name_of(self.rows, self.plan)

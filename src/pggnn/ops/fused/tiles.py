@@ -59,6 +59,8 @@ class Tiles:
 
     def offsets(self, chunk: "Chunk", begin: int) -> Tensor:
         """:attr:`offset` of a chunk's tiles, if steps from ``begin`` on are kept; made once."""
+        if chunk.slab is None and chunk.tiles == self.extent.tiles:
+            return self.offset
         whole = self.offset[chunk.first_tile : chunk.first_tile + chunk.tiles + 1]
         if chunk.slab is None:
             return whole
