@@ -90,10 +90,10 @@ def test_launches(monkeypatch):
     graph = Graph(plan.start, plan.degree, plan.order, plan.profile, plan.neighbor, 0)
     gates = torch.zeros(8, 8)
     operation = linear.FusedLinear(gates, [gates[:0], gates[:0], gates[:0]], graph, Reading(), plan)
-    assert [(begin, nodes, kept) for begin, nodes, kept, _ in operation._launches()] == [
+    assert [(begin, nodes, kept) for begin, nodes, kept, *_ in operation._launches()] == [
         (0, 1, 150 * 20), (1, 4, 35 * 20), (5, 3, 4 * 20)
     ]  # fmt: skip
-    assert [(begin, nodes, kept) for begin, nodes, kept, _ in operation._launches(2100)] == [
+    assert [(begin, nodes, kept) for begin, nodes, kept, *_ in operation._launches(2100)] == [
         (0, 1, 150 * 20), (1, 3, 35 * 20), (4, 1, 4 * 20), (5, 3, 4 * 20)
     ]  # fmt: skip
 

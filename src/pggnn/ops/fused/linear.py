@@ -1,8 +1,9 @@
 """Calls the kernels for cells h ← a ⊙ h + b, :mod:`pggnn.ops.triton.linear` and :mod:`~pggnn.ops.triton.arcs`."""
 
-from collections.abc import Iterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import triton
 from torch import Tensor
@@ -43,48 +44,65 @@ class FusedLinear:
 
     def forward(self, keep: bool) -> tuple[Tensor, Tensor]:
         """The sums over each node's sequences, in float32, and nothing."""
-        out = self.gates.new_empty(self.nodes, self.hidden).float()
+        out = self.gates.new_empty(self.nodes, self.hidden, dtype=torch.float)
         kernel = arcs_kernels.arcs_forward if self.whole else steps_kernels.steps_forward
-        for begin, nodes, _, options in self._launches() if out.numel() > 0 else ():
-            kernel[self._grid(nodes, options)](*self.inputs, begin, self.graph.root, out, **options)
+        for begin, _, _, grid, tile in self._launches() if out.numel() > 0 else ():
+            kernel[grid](*self.inputs, begin, self.graph.root, out, **self.options, **tile)
         return out, self.gates.new_empty(0)
 
     def backward(self, d_out: Tensor, kept: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the gate rows and of each weight."""
         edges = self.graph.rows.size(0)
-        d_slots = self.gates.new_zeros(edges + self.nodes, 2 * self.hidden).float()
-        d_center = self.center.new_empty(self.center.shape).float()
+        d_slots = self.gates.new_zeros(edges + self.nodes, 2 * self.hidden, dtype=torch.float)
+        d_center = torch.empty_like(self.center, dtype=torch.float)
         kernel = arcs_kernels.arcs_backward if self.whole else steps_kernels.steps_backward
-        launches = list(self._launches(SCRATCH)) if d_out.numel() > 0 else []
-        scratch = d_slots.new_empty(max((nodes * numbers for _, nodes, numbers, _ in launches), default=0))
-        for begin, nodes, numbers, options in launches:
-            kernel[self._grid(nodes, options)](
-                *self.inputs, begin, self.graph.root, d_out.contiguous(), d_slots, d_center, scratch, edges, numbers,
-                **options,
+        taken, d_out = self._launches(SCRATCH) if d_out.numel() > 0 else (), d_out.contiguous()
+        scratch = d_slots.new_empty(max((launch.nodes * launch.numbers for launch in taken), default=0))
+        for begin, _, numbers, grid, tile in taken:
+            kernel[grid](
+                *self.inputs, begin, self.graph.root, d_out, d_slots, d_center, scratch, edges, numbers,
+                **self.options, **tile,
             )  # fmt: skip
         d_gates = sum_slots(d_slots, self.gates, self.graph, self.plan)
         return d_gates, [*(torch.zeros_like(one) for one in self.weights[:2]), d_center]
 
-    def _launches(self, most: int | None = None) -> Iterator[tuple[int, int, int, dict[str, Any]]]:
-        """First node by falling degree, number of nodes, numbers to keep for each node, and options of each launch: one
-        for each kind of tile, or more where all together would keep more than ``most``."""
-        degrees, counts = self.graph.profile.unbind(1)
-        ends, begin = counts.cumsum(0), 0
-        for above, rows, channels in TILES:
-            width = min(channels, triton.next_power_of_2(self.hidden))
-            tile = {"P": rows, "C": width, "num_warps": max(1, rows * width // ELEMENTS)}
-            end = int(counts[degrees > above].sum())
-            while begin < end:
-                numbers = self._kept(int(degrees[torch.searchsorted(ends, begin, right=True)]))
-                nodes = end - begin if most is None else min(end - begin, max(1, most // max(1, numbers)))
-                yield begin, nodes, numbers, self.options | tile
-                begin += nodes
+    def _launches(self, most: int | None = None) -> tuple["Launch", ...]:
+        return launches(self.graph.profile.numpy().tobytes(), self.hidden, self.reading, TILES, most)
 
-    def _kept(self, n: int) -> int:
-        """Numbers that the backward pass keeps for a node with n neighbours."""
-        if not self.whole:
-            return int(self.reading.length(n)) * self.hidden
-        return (n // 2 * 5 if self.reading.group == "pairs" else n * 3) * self.hidden
 
-    def _grid(self, nodes: int, options: dict[str, Any]) -> tuple[int, int]:
-        return nodes, -(-self.hidden // options["C"])
+class Launch(NamedTuple):
+    """Some of the nodes, by falling degree."""
+
+    begin: int
+    nodes: int
+    numbers: int
+    """What the backward pass keeps for each of them."""
+    grid: tuple[int, int]
+    tile: dict[str, int]
+
+
+@lru_cache(maxsize=256)
+def launches(
+    profile: bytes, hidden: int, reading: Reading, tiles: tuple[tuple[int, int, int], ...], most: int | None
+) -> tuple[Launch, ...]:
+    """One for each kind of tile, or more where all together would keep more than ``most`` numbers."""
+    degrees, counts = np.frombuffer(profile, np.int64).reshape(-1, 2).T
+    ends, begin, found = counts.cumsum(), 0, []
+    for above, rows, channels in tiles:
+        width = min(channels, triton.next_power_of_2(hidden))
+        tile = {"P": rows, "C": width, "num_warps": max(1, rows * width // ELEMENTS)}
+        end = int(counts[degrees > above].sum())
+        while begin < end:
+            n = int(degrees[np.searchsorted(ends, begin, side="right")])
+            numbers = hidden * _kept(n, reading)
+            nodes = end - begin if most is None else min(end - begin, max(1, most // max(1, numbers)))
+            found.append(Launch(begin, nodes, numbers, (nodes, -(-hidden // width)), tile))
+            begin += nodes
+    return tuple(found)
+
+
+def _kept(n: int, reading: Reading) -> int:
+    """Numbers that the backward pass keeps for each channel of a node with n neighbours."""
+    if not is_sum_of_arcs(reading):
+        return int(reading.length(n))
+    return n // 2 * 5 if reading.group == "pairs" else n * 3
