@@ -95,11 +95,23 @@ def _operation(
 def without_autocast(x: Tensor) -> AbstractContextManager[object]:
     """While it lasts, precision is what tensors have and code chooses, where ``x`` lies."""
     device = x.device.type
-    # What PyTorch's compilers cannot look into would break their graph in two.
-    autocasts = torch.compiler.is_compiling() or (
-        torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
-    )
-    return torch.autocast(device, enabled=False) if autocasts else nullcontext()
+    if torch.compiler.is_compiling():  # its compilers know their own context; to look for autocast they cannot
+        return torch.autocast(device, enabled=False)
+    autocasts = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return _Paused(device) if autocasts else nullcontext()
+
+
+class _Paused:
+    """``torch.autocast(device, enabled=False)`` within another, without what that checks each time."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def __enter__(self) -> None:
+        torch.set_autocast_enabled(self.device, False)
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_autocast_enabled(self.device, True)
 
 
 def has_tangents(tensors: Iterable[Tensor]) -> bool:
