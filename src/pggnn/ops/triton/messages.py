@@ -4,7 +4,10 @@ each node is read by those that it is a neighbour of. And rows of edges, made of
 import triton
 import triton.language as tl
 
+from pggnn.ops.triton.launch import direct
 
+
+@direct
 @triton.jit
 def message_sum(
     x, edges, neighbor, edge, start, degree, out, width,
@@ -31,6 +34,7 @@ def message_sum(
     tl.store(out + at, total.to(out.dtype.element_ty), mask=exists)
 
 
+@direct
 @triton.jit
 def message_gradient(
     d_out, x, edges, rows, begins, center, edge, d_x, d_edges, width,
@@ -61,6 +65,7 @@ def message_gradient(
     tl.store(d_x + at, total.to(d_x.dtype.element_ty), mask=exists)
 
 
+@direct
 @triton.jit(do_not_specialize=["edges", "total"])
 def edge_rows(gates, features, number, out, edges, total, width, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
     """Some columns of rows of the edges, ``gates[number] + features``, and behind them of all of ``gates``."""

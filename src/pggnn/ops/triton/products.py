@@ -3,7 +3,10 @@
 import triton
 import triton.language as tl
 
+from pggnn.ops.triton.launch import direct
 
+
+@direct
 @triton.jit(do_not_specialize=["rows"])
 def linear_gradient(
     d_out, x, parts, arrived, d_weight, d_bias, rows, outs, ins,
