@@ -15,12 +15,10 @@ from pggnn.ops.triton.products import linear_gradient
 
 SIDE = 32
 """Rows and columns of the weight that a program has at most."""
-ROWS = 64
+ROWS = 128
 """Rows that a program reads at a time."""
-SHARE, MOST_SHARES = 4096 if INTERPRETED else 128, 64
+SHARE, MOST_SHARES = 4096 if INTERPRETED else 256, 64
 """Rows of a program at least, and how many programs share the rows of a tile at most."""
-ADDED = 16
-"""Parts that are read at a time where they are added up."""
 
 
 def tiles(weight: Tensor) -> int:
@@ -53,7 +51,7 @@ class LinearMap(torch.autograd.Function):
             linear_gradient[(tiles(weight), shares)](
                 d_out, x, parts, ctx.arrived, d_weight, d_weight if d_bias is None else d_bias, len(x), outs, ins,
                 BO=side, BI=across, ROWS=ROWS, BIAS=ctx.has_bias, PRECISION="tf32x3" if is_exact(x) else "tf32",
-                ADDED=ADDED, num_warps=8,
+                num_warps=4,
             )  # fmt: skip
         return d_out @ weight if ctx.needs_input_grad[0] else None, d_weight, d_bias, None
 

@@ -11,12 +11,11 @@ from pggnn.ops.triton.launch import direct
 def linear_gradient(
     d_out, x, parts, arrived, d_weight, d_bias, rows, outs, ins,
     BO: tl.constexpr, BI: tl.constexpr, ROWS: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr,
-    ADDED: tl.constexpr,
 ):  # fmt: skip
     """``d_weight`` is ``d_outᵀ x`` and ``d_bias`` the sum of ``d_out``.
 
     Program (tile of the weight, share of the rows). Each leaves its part in ``parts``, ``[tiles, shares, BI + 1, BO]``,
-    and the last of a tile to arrive adds them up, ``ADDED`` at a time. ``arrived`` counts them: zeros before and after.
+    and the last of a tile to arrive adds them up, share by share. ``arrived`` counts them: zeros before and after.
     """
     tile, share, shares = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
     across = tl.cdiv(ins, BI)
@@ -26,8 +25,8 @@ def linear_gradient(
         row = (begin + tl.arange(0, ROWS)).to(tl.int64)
         there = row < rows
         d = tl.load(d_out + row[:, None] * outs + o[None, :], mask=there[:, None] & (o < outs)[None, :], other=0)
-        h = tl.load(x + row[None, :] * ins + i[:, None], mask=there[None, :] & (i < ins)[:, None], other=0)
-        total = tl.dot(h, d, acc=total, input_precision=PRECISION)
+        h = tl.load(x + row[:, None] * ins + i[None, :], mask=there[:, None] & (i < ins)[None, :], other=0)
+        total = tl.dot(tl.trans(h), d, acc=total, input_precision=PRECISION)
         if BIAS:
             bias += tl.sum(d, 0)
     size: tl.constexpr = (BI + 1) * BO
@@ -40,18 +39,10 @@ def linear_gradient(
     if tl.atomic_add(arrived + tile, 1, sem="acq_rel") == shares - 1:
         tl.debug_barrier()
         total, bias = tl.zeros([BI, BO], tl.float32), tl.zeros([BO], tl.float32)
-        for begin in range(0, shares, ADDED):
-            other = begin + tl.arange(0, ADDED)
-            part = first + other * size
-            several = tl.load(
-                part[:, None, None] + at[None, :, :], mask=(other < shares)[:, None, None], other=0,
-                cache_modifier=".cg",
-            )  # fmt: skip
-            total += tl.sum(several, 0)
+        for other in tl.range(shares, loop_unroll_factor=8):
+            total += tl.load(first + other * size + at, cache_modifier=".cg")
             if BIAS:
-                mask = (other < shares)[:, None]
-                row = tl.load(part[:, None] + BI * BO + column[None, :], mask=mask, other=0, cache_modifier=".cg")
-                bias += tl.sum(row, 0)
+                bias += tl.load(first + other * size + BI * BO + column, cache_modifier=".cg")
         tl.store(d_weight + o[None, :] * ins + i[:, None], total, mask=(o < outs)[None, :] & (i < ins)[:, None])
         if BIAS and tile % across == 0:
             tl.store(d_bias + o, bias, mask=o < outs)
