@@ -117,6 +117,11 @@ def test_the_readme_has_the_best_of_them_and_its_control():
     assert row in (ROOT / "README.md").read_text()
 
 
+def test_the_readme_says_where_rings_lose():
+    ours, control = (_ended(run, "peptides")[0].figures.figure(100, 1) for run in OTHERS.values())
+    assert f"{control} to {ours} % average precision" in (ROOT / "README.md").read_text()
+
+
 def test_figures_of_short_trainings_are_those_of_their_runs():
     _, (heading, _, *rows), *_ = _tables("What it gives")
     assert heading[1:] == ["epochs", "test MAE"] and [row[0] for row in rows] == list(SHORT)
