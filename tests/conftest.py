@@ -1,6 +1,7 @@
 import os
 import shutil
 from contextlib import redirect_stderr
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,6 +38,19 @@ def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGGNN_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session")
+def swift_interpreter():
+    """Triton's interpreter, where kernels run in it, without what takes most of its time and changes nothing."""
+    if "TRITON_INTERPRET" not in os.environ or find_spec("triton") is None:
+        yield
+        return
+    from interpreter import make_swift
+
+    with pytest.MonkeyPatch.context() as patch:
+        make_swift(patch)
+        yield
 
 
 @pytest.fixture(scope="session")

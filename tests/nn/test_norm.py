@@ -30,6 +30,7 @@ def outcome(x, real, kernel, monkeypatch):
 
 
 @needs_triton
+@pytest.mark.usefixtures("swift_interpreter")
 @pytest.mark.parametrize("dtype", [torch.float, torch.bfloat16])
 @pytest.mark.parametrize(("rows", "channels"), [(1, 1), (3, 5), (70, 16), (300, 12), (1100, 9), (4500, 130)])
 def test_kernel_is_the_formula(rows, channels, dtype, monkeypatch):
@@ -54,6 +55,7 @@ def test_statistics_move_as_those_of_pytorch(momentum):
         torch.testing.assert_close(ours.get_buffer(name), buffer)
 
 
+@pytest.mark.usefixtures("swift_interpreter")
 @pytest.mark.parametrize("kernel", [False, pytest.param(True, marks=needs_triton)])
 @pytest.mark.parametrize("batch", [None, [0, 0, 0, 2, 2, 3]], ids=["one graph", "some, and an empty one"])
 def test_graphs_are_normalised_as_by_pyg(batch, kernel, monkeypatch):
