@@ -20,7 +20,7 @@ SHARED = {  # cell, dtype, what is made once
 
 
 def network(cell, dtype, **options):
-    return PGGNN(3, 5, 1, num_layers=3, rnn_layers=1, cell=cell, level="node", **options).to(dtype)
+    return PGGNN(3, 5, 1, num_layers=2, rnn_layers=1, cell=cell, level="node", **options).to(dtype)
 
 
 def plan_of(degrees, seed=0):
@@ -53,10 +53,10 @@ def test_what_is_shared_ends_with_the_plan(name):
     compiled = torch.compile(network(cell, dtype), backend="aot_eager", fullgraph=True)
     gc.collect()
     before = len(graphs._KNOWN)
-    plans = [plan_of((seed % 3, 1, 3, 2), seed) for seed in range(4)]
+    plans = [plan_of((seed % 3, 1, 3, 2), seed) for seed in range(3)]
     for plan in plans:
         compiled(torch.randn(4, 3, dtype=dtype), plan).sum().backward()
-    assert len(graphs._KNOWN) == before + 4
+    assert len(graphs._KNOWN) == before + 3
     del plans, plan
     gc.collect()
     assert len(graphs._KNOWN) <= before + 1, "a compiler may hold its last input"
