@@ -52,6 +52,7 @@ def test_exact_capacity_has_each_degree():
     assert made.grown(Capacity.of(degrees, np.array([[0, 0, 2]]), exact=True)).by_degree.tolist() == [2, 4, 2]
 
 
+@pytest.mark.usefixtures("swift_interpreter")
 @pytest.mark.parametrize(
     ("level", "degrees", "norm"),
     [

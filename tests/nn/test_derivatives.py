@@ -51,6 +51,7 @@ def test_second_derivatives_are_the_references(kind, cell):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.usefixtures("swift_interpreter")
 def test_second_derivatives_through_the_fused_kernels():
     device = "cuda" if torch.cuda.is_available() else "cpu"
     conv = PGConv(4, 8, structure=1, edge_dim=2).to(device)

@@ -65,6 +65,7 @@ def test_lists_can_be_trained_with_after_inference_mode(kind, cell):
     torch.testing.assert_close([out, *torch.autograd.grad(out.sin().sum(), [x, *conv.parameters()])], expected)
 
 
+@pytest.mark.usefixtures("swift_interpreter")
 @pytest.mark.parametrize(("kind", "edges", "cell", "backend"), CASES)
 def test_equals_the_definition(kind, edges, cell, backend):
     if backend == "triton":
