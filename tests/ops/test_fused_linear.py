@@ -44,7 +44,7 @@ def test_every_height_of_tiles(reading, monkeypatch):
     """Cycles and sequences that end with a tile, right before and right after it, and those of several tiles."""
     monkeypatch.setattr(linear, "TILES", ((9, 4, 4), (3, 2, 2), (-1, 1, 4)))
     assert_matches_reference(
-        reading, "linear", 1, PARALLEL, torch.float, (*range(10), 11, 12, 13), backend="triton", hidden=3
+        reading, "linear", 1, PARALLEL, torch.float, (*range(10), 16, 17, 18), backend="triton", hidden=3
     )
 
 
