@@ -97,6 +97,13 @@ def test_slots_of_padding_give_nothing_and_get_nothing(monkeypatch):
         torch.testing.assert_close(one, other)
 
 
+def test_too_few_rows_of_edges_are_not_read_beyond_their_end(monkeypatch):
+    monkeypatch.setattr(readout, "_has_kernel", lambda _: True)
+    plan = Plan.build(torch.tensor([[1, 2, 0], [0, 0, 2]]), 3)
+    with pytest.raises((IndexError, RuntimeError)):
+        sum_messages(torch.randn(3, 4), torch.randn(2, 4), plan)
+
+
 @pytest.mark.parametrize("kernel", [False, True])
 def test_edge_features_follow_their_edges(kernel, monkeypatch):
     """Whatever the order of the edges is, and for either flow."""

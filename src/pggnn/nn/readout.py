@@ -70,7 +70,7 @@ def sum_messages(x: Tensor, edges: OptTensor, plan: Plan) -> Tensor:
         edges: ``[E, C]``, in the order of the edges that the plan was built from.
         plan: The edges, each of which it has once.
     """
-    if _has_kernel(x) and (edges is None or edges.dtype == x.dtype):
+    if _has_kernel(x) and (edges is None or (edges.dtype == x.dtype and len(edges) == plan.num_edges)):
         from pggnn.ops.fused.messages import MessageSum
 
         out: Tensor = MessageSum.apply(x, edges, plan)
