@@ -96,17 +96,17 @@ class Fused:
         rows = min(wide, program_rows(16))
         prepared = []
         for index, layer in enumerate(self.layers):
-            of_layer = parts[4 * index : 4 * index + 4]
+            ih_forward, hh_forward, ih_backward, hh_backward = parts[4 * index : 4 * index + 4]
             bias = self.gates.new_empty(wide, dtype=torch.float if geometry.shape.projects else geometry.dtype)
             hh, ih = layer.weight_hh, layer.weight_ih
             prepare_weights[(wide // rows,)](
                 hh if ih is None else ih, hh, layer.bias_hh if layer.bias_ih is None else layer.bias_ih,
-                layer.bias_hh, of_layer[0], of_layer[2], bias, **geometry.layout, **geometry.gating, CELL=geometry.cell,
+                layer.bias_hh, ih_forward, ih_backward, bias, **geometry.layout, **geometry.gating, CELL=geometry.cell,
                 UPPER=index > 0, ARRANGED=not geometry.shape.projects, ROWS=rows, num_warps=4,
             )  # fmt: skip
             if geometry.streams:  # transposed: what is added up is then contiguous, as TF32 units want it
-                of_layer[3].copy_(of_layer[3].t().contiguous().view(wide, -1))
-            prepared.append(Weights(*of_layer, bias))
+                hh_backward.copy_(hh_backward.t().contiguous().view(wide, -1))
+            prepared.append(Weights(ih_forward, hh_forward, ih_backward, hh_backward, bias))
         return prepared
 
     def memory(self) -> Tensor:
