@@ -108,8 +108,10 @@ def test_wide_layers(cell, hidden, layers, reading, workspace, structure):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("cell", "hidden"), [("lstm", 130), ("gru", 70), ("srn", 65)])
-def test_wide_layers_in_reduced_precision(cell, hidden, monkeypatch):
+@pytest.mark.parametrize(
+    ("cell", "hidden"), [("srn", 8), ("gru", 20), ("lstm", 40), ("srn", 65), ("gru", 70), ("lstm", 130)]
+)
+def test_reduced_precision(cell, hidden, monkeypatch):
     """TF32, which Triton's interpreter does not round to, and half precision."""
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
     case = Reading(limit=2), cell, 2, PARALLEL

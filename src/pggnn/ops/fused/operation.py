@@ -289,7 +289,7 @@ class Fused:
                     bits.add(chunk, begin, d_acts)
         if steps is None and not scatters:
             d_gates = sum_slots(d_gates, self.gates, self.graph, self.plan)
-        found = gradient.finish(program_rows(4))
+        found = gradient.finish(program_rows(1))
         return d_gates, found if bits is None else [*found, bits.finish()]
 
     def run_back(

@@ -12,6 +12,8 @@ SHARE = 256
 """Rows from which on a share is worth it: each of them has to be added up in the end."""
 SIDE_BY_SIDE = 2
 """Programs on a multiprocessor, where one does not fill it."""
+AT_ONCE = 32
+"""Shares that a program reads at once where they are added up."""
 
 
 class WeightGradient:
@@ -23,6 +25,8 @@ class WeightGradient:
         self.side = min(geometry.width, 128 if geometry.dtype.itemsize == 2 and large else 64)
         self.tiles = (geometry.wide // self.side) * (geometry.width // self.side)
         self.alone = self.side > 64  # a program fills a multiprocessor
+        # Two warps read operands in TF32 as they are; four would have them transposed, see turned_by_pieces.
+        self.warps = 8 if self.alone else 2 if geometry.dtype.itemsize == 4 and not geometry.exact else 4
         programs = geometry.processors * (1 if self.alone else SIDE_BY_SIDE)
         self.shares = max(1, min(-(-rows // SHARE), -(-programs // self.tiles)))
         count = len(layers)
@@ -38,7 +42,7 @@ class WeightGradient:
             W=geometry.wide, HP=geometry.width, BU=self.side, BK=self.side,
             ROWS=64 if geometry.dtype.itemsize == 2 else 32, B=geometry.shape.block, UPPER=index > 0,
             ADDS=self.begun[index], PRECISION=geometry.precision,
-            num_warps=8 if self.alone else 4, num_stages=4 if self.alone else 3,
+            num_warps=self.warps, num_stages=3 if self.warps == 4 else 4,
         )  # fmt: skip
         self.begun[index] = True
 
@@ -53,7 +57,8 @@ class WeightGradient:
             if self.begun[index]:
                 finish_weights[(-(-d_hh.size(0) // rows),)](
                     self.matrices[index], self.vectors[index], d_ih, d_hh, d_bias_ih, d_bias_hh, self.shares,
-                    **geometry.layout, **geometry.gating, CELL=geometry.cell, UPPER=upper, ROWS=rows, num_warps=1,
+                    **geometry.layout, **geometry.gating, CELL=geometry.cell, UPPER=upper, ROWS=rows,
+                    SHARES=AT_ONCE, num_warps=4,
                 )  # fmt: skip
             else:
                 for gradient in (d_ih, d_hh, d_bias_ih, d_bias_hh):

@@ -11,9 +11,10 @@ from pggnn.ops.triton.layout import by_field, column_at, place_of
 def finish_weights(
     d_weight, d_bias, d_ih, d_hh, d_bias_ih, d_bias_hh, shares,
     H: tl.constexpr, HP: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, GATES: tl.constexpr,
-    CELL: tl.constexpr, UPPER: tl.constexpr, ROWS: tl.constexpr,
+    CELL: tl.constexpr, UPPER: tl.constexpr, ROWS: tl.constexpr, SHARES: tl.constexpr,
 ):  # fmt: skip
-    """Adds up the shares of :func:`weight_gradient` and puts them in the order of the weights."""
+    """Adds up the shares of :func:`weight_gradient` and puts them in the order of the weights;
+    ``SHARES`` are read at once."""
     W: tl.constexpr = FIELDS * HP
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, HP)
@@ -28,18 +29,40 @@ def finish_weights(
             field = tl.where(gate == 2, 3, gate)
         wide = unit // (HP // WN) * (W // WN) + field * (HP // WN) + unit % (HP // WN)
         place = place_of(wide, W, WN, E)
-        matrix = tl.zeros([ROWS, HP], tl.float32)
-        vector = tl.zeros([ROWS], tl.float32)
-        for share in tl.range(shares, loop_unroll_factor=8):
-            at = ((share * 2 + side) * W + place)[:, None] * HP + column[None, :]
-            matrix += tl.load(d_weight + at, mask=inner, other=0)
-            vector += tl.load(d_bias + share * W + place, mask=exists, other=0)
+        matrices = tl.zeros([SHARES, ROWS, HP], tl.float32)
+        vectors = tl.zeros([SHARES, ROWS], tl.float32)
+        for begin in range(0, shares, SHARES):
+            share = begin + tl.arange(0, SHARES)
+            at = (share * 2 + side)[:, None] * W + place[None, :]
+            mask = (share < shares)[:, None] & exists[None, :]
+            there = (share < shares)[:, None, None] & inner[None, :, :]
+            matrices += tl.load(d_weight + at[:, :, None] * HP + column[None, None, :], mask=there, other=0)
+            vectors += tl.load(d_bias + share[:, None] * W + place[None, :], mask=mask, other=0)
+        matrix, vector = tl.sum(matrices, 0), tl.sum(vectors, 0)
         if side == 0:
             tl.store(d_hh + out, matrix, mask=inner)
             tl.store(d_bias_hh + row, vector, mask=exists)
         else:
             tl.store(d_ih + out, matrix, mask=inner)
             tl.store(d_bias_ih + row, vector, mask=exists)
+
+
+@triton.jit
+def turned_by_pieces(x, ROWS: tl.constexpr, BU: tl.constexpr):
+    """A ``[ROWS, BU]`` matrix transposed, its columns in another order, :func:`piece_of`: what a thread of two warps
+    needs of it as the first operand of a product in TF32 are then pieces of rows. They are read from shared memory as
+    they came from the cache, while TF32 units have numbers transposed there one by one."""
+    HALVES: tl.constexpr = min(BU // 16, 2)
+    x = tl.reshape(x, [ROWS // 4, 4, 2, 8, BU // 16 // HALVES, HALVES])
+    return tl.reshape(tl.permute(x, [4, 2, 5, 3, 0, 1]), [BU, ROWS])
+
+
+@triton.jit
+def piece_of(line, BU: tl.constexpr):
+    """Which column of the matrix is a line of :func:`turned_by_pieces`."""
+    HALVES: tl.constexpr = min(BU // 16, 2)
+    thread = line // (8 * HALVES) % 2 * 8 + line % 8
+    return thread * (BU // 16) + line // (16 * HALVES) * HALVES + line // 8 % HALVES
 
 
 @triton.jit(do_not_specialize=["tiles"])
@@ -55,7 +78,9 @@ def weight_gradient(
     share, shares = tl.program_id(1), tl.num_programs(1)
     num_rows = tl.load(offset + tiles) - tl.load(offset)
     across: tl.constexpr = HP // BK
-    u = tl.program_id(0) // across * BU + tl.arange(0, BU)
+    pieces: tl.constexpr = (acts.dtype.element_ty == tl.float32) & (PRECISION == "tf32")
+    first = tl.program_id(0) // across * BU
+    u = first + tl.arange(0, BU)
     k = tl.program_id(0) % across * BK + tl.arange(0, BK)
     own = tl.zeros([BU, BK], tl.float32)
     lower = tl.zeros([BU, BK], tl.float32)
@@ -64,7 +89,8 @@ def weight_gradient(
     for begin in range(share * ROWS, num_rows, shares * ROWS):
         row = (begin + tl.arange(0, ROWS)).to(tl.int64)
         mask = (row < num_rows)[:, None]
-        d = tl.trans(tl.load(acts + row[:, None] * W + u[None, :], mask=mask, other=0))
+        d = tl.load(acts + row[:, None] * W + u[None, :], mask=mask, other=0)
+        d = turned_by_pieces(d, ROWS, BU) if pieces else tl.trans(d)
         h = tl.load(hidden + row[:, None] * HP + k[None, :], mask=mask, other=0)
         own = tl.dot(d, h, acc=own, input_precision=PRECISION)
         if UPPER:
@@ -72,6 +98,8 @@ def weight_gradient(
             x = tl.load(below + (row + B)[:, None] * HP + k[None, :], mask=mask, other=0)
             lower = tl.dot(d, x, acc=lower, input_precision=PRECISION)
         total = tl.dot(d, ones, acc=total, input_precision=PRECISION)
+    if pieces:
+        u = first + piece_of(tl.arange(0, BU), BU)
     out = d_weight + (share * 2 * W + u[:, None]) * HP + k[None, :]
     at = d_bias + share * W + u
     sums = tl.max(total, axis=1)
