@@ -26,6 +26,9 @@ from pggnn.plan import Plan
 
 WORTH_KEEPING = 16
 """The forward pass keeps 1/16 of all states if no more fit the workspace."""
+PAUSES = 2
+"""Where the GPU has memory to spare, the states between slabs may take this much room in that of the states of one
+slab: more tiles then run at the same time."""
 HELD = 32
 """Numbers that a thread reads at a time where gradients of gate rows are summed."""
 STEPS = 1024
@@ -129,22 +132,31 @@ class Fused:
     @property
     def chunks(self) -> list[Chunk]:
         """The tiles, as many at a time as the backward pass has room for."""
-        return self.extent.chunks(self.most_rows[0], self.geometry.wave)
+        return self.extent.chunks(self.most_rows[0], self.geometry.wave, pauses=self.pauses)
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the GPU has so much memory that some more than the workspace does no harm."""
+        return self.workspace * SHARES <= total_memory(self.gates.device)
+
+    @property
+    def pauses(self) -> int:
+        """How much room the states between slabs may take, in that of the states of one slab."""
+        return PAUSES if self.affordable else 1
 
     @property
     def keeps_first(self) -> bool:
         """Whether the forward pass keeps the states of the first of these: where it is the only one, or a part that
         is worth it. What an operator returns it cannot take back, so there all or nothing is kept."""
         if len(self.chunks) < 2 or self.plan is None:
-            return len(self.chunks) == 1 and self.chunks[0].slab is None
-        affordable = self.workspace * SHARES <= total_memory(self.gates.device)
+            return len(self.chunks) == 1 and not self.chunks[0].slabs
         first = self.chunks[0]
-        return first.slab is None and affordable and first.rows * WORTH_KEEPING >= self.extent.rows
+        return not first.slabs and self.affordable and first.rows * WORTH_KEEPING >= self.extent.rows
 
     @property
     def keeps_pauses(self) -> bool:
         """Whether there are slabs, and the states between them all fit the workspace: they need not be found again."""
-        chunks = [chunk for chunk in self.chunks if chunk.slab is not None]
+        chunks = [chunk for chunk in self.chunks if chunk.slabs]
         states = (
             sum((len(chunk.begins) - 1) * chunk.tiles for chunk in chunks)
             * self.geometry.shape.block
@@ -176,7 +188,7 @@ class Fused:
         pauses = keep and self.keeps_pauses
         most_rows, tile = self.most_rows[0] if pauses else self.most_rows[1], sum(chunk.tiles for chunk in kept)
         last = geometry.empty(self.extent.sequences, 1, torch.float32)
-        for chunk in [*self.extent.chunks(most_rows, geometry.wave, tile), *kept]:
+        for chunk in [*self.extent.chunks(most_rows, geometry.wave, tile, self.pauses), *kept]:
             states = None
             if chunk in kept:
                 self._kept = self.memory()
@@ -186,7 +198,7 @@ class Fused:
                 carries.append(self.run(chunk, begin, states, carries[-1], last))
                 if not pauses:
                     carries = carries[-1:]
-            if pauses and chunk.slab is not None:
+            if pauses and chunk.slabs:
                 self._paused[chunk] = carries[:-1]
         out = self.gates.new_empty(self.degree.size(0), geometry.hidden)
         if out.numel() > 0:
@@ -207,7 +219,7 @@ class Fused:
     def carry(self, chunk: Chunk) -> Tensor | None:
         """Memory for the state of all layers, where a chunk's steps cannot all be run at once or states lie in memory
         between the steps."""
-        if chunk.slab is None and not self.geometry.streams:
+        if not chunk.slabs and not self.geometry.streams:
             return None
         return self.geometry.empty(len(self.layers) * chunk.tiles * self.geometry.shape.block, 2, torch.float32)
 
@@ -216,7 +228,7 @@ class Fused:
     ) -> Tensor | None:
         """Runs all layers over a chunk from step ``begin`` on, and returns the state where it had to stop."""
         geometry = self.geometry
-        pauses = chunk.slab is not None
+        pauses = bool(chunk.slabs)
         out = self.carry(chunk)
         carries_in = None if carry is None else carry.chunk(len(self.layers))
         carries_out = None if out is None else out.chunk(len(self.layers))
@@ -330,7 +342,7 @@ class Fused:
         """:func:`step_readers`, if each slot is read by one step, and the steps of all are kept at the same time."""
         once = self.reading.group == "trivial" and self.reading.frame == "open"
         chunks = self.chunks
-        if not once or len(chunks) != 1 or chunks[0].slab is not None:
+        if not once or len(chunks) != 1 or chunks[0].slabs:
             return None
         if self.plan is None or self.rows is not self.plan.neighbor:
             return None
@@ -353,7 +365,7 @@ class Fused:
         gate_gradient[(chunk.end_slot - chunk.first_slot,)](
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
             self.start, self.tiles.offsets(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
-            begin, begin + (chunk.slab or chunk.longest), self.root if scatters else self.rows.numel(),
+            begin, chunk.end(begin), self.root if scatters else self.rows.numel(),
             **geometry.layout, **geometry.gating, **geometry.reads, QUEUE=min(8, HELD * 32 * warps // wide),
-            SCATTERS=scatters, num_warps=warps,
+            SCATTERS=scatters, SLABS=bool(chunk.slabs), num_warps=warps,
         )  # fmt: skip
