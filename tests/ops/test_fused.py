@@ -191,7 +191,7 @@ def test_padded_plans(cell, workspace, degrees, reading):
         group_recurrence(rows, rnn.recurrent_weights, padded, reading=Reading(), cell=cell, backend="packed")
 
 
-@pytest.mark.parametrize(("hidden", "workspace"), [(5, PARALLEL), (70, PARALLEL), (70, SERIAL)])
+@pytest.mark.parametrize(("hidden", "workspace"), [(5, PARALLEL), (40, SERIAL), (70, PARALLEL), (70, SERIAL)])
 def test_half_precision(hidden, workspace):
     """Triton's interpreter has no bfloat16 to speak of; that is tested on a GPU, below."""
     assert_matches_reference(

@@ -73,6 +73,12 @@ class Geometry:
         return takes_fields(self.cell, self.hidden) and not self.streams
 
     @cached_property
+    def back_by_field(self) -> bool:
+        """Whether they are in the backward pass, where registers are short sooner."""
+        short = self.cell == "lstm" and self.width == 64 and self.dtype.itemsize == 2
+        return self.by_field or (short and not self.streams)
+
+    @cached_property
     def processors(self) -> int:
         """Multiprocessors of the GPU."""
         return processors(self.device)

@@ -319,14 +319,15 @@ class Fused:
             projects = upper and geometry.shape.projects
             d_below = geometry.empty(chunk.rows, 1) if projects else d_out
             d_acts = geometry.empty(chunk.rows, geometry.fields) if spares else kept.acts
-            kernel = backward_wide if geometry.streams else backward_fields if geometry.by_field else backward_layer
+            by_field = geometry.back_by_field
+            kernel = backward_wide if geometry.streams else backward_fields if by_field else backward_layer
             kernel[(chunk.tiles,)](
                 d_out, d_hidden, d_below, weights.backward, weights.backward[wide:], self.tiles.node_of, self.degree,
                 self.tiles.offsets(chunk, begin), kept.acts, d_acts, kept.cells, kept.hidden,
                 d_out if carries is None else carries[index], self.tiles.total, chunk.first_sequence, begin,
                 H=geometry.hidden, TOP=index + 1 == len(self.layers), PROJECTS=projects, RESUMES=resumes,
                 PAUSES=carry is not None, **geometry.running,
-                **({"FETCHES": fetches(self.gates.device)} if geometry.by_field else {}),
+                **({"FETCHES": fetches(self.gates.device)} if by_field else {}),
             )  # fmt: skip
             gradient.add(
                 index, d_acts, kept.hidden, states[index - 1].hidden, chunk.tiles, self.tiles.offsets(chunk, begin)

@@ -1,4 +1,5 @@
-"""The fused kernels for an LSTM of more than 64 channels, field by field: one layer forward, and one backward.
+"""The fused kernels for an LSTM of more than 64 channels, field by field: one layer forward, and one backward, which is
+for more than 32 in 16 bits.
 
 They do what those of :mod:`pggnn.ops.triton.recurrence` do, with the same arguments. There a step's gates fill the
 registers; here those of one field do not, and what a step reads is loaded ahead, once registers are free for it.
@@ -153,9 +154,8 @@ def backward_fields(
     TOP: tl.constexpr, PROJECTS: tl.constexpr,
     RESUMES: tl.constexpr, PAUSES: tl.constexpr, PRECISION: tl.constexpr, FAST: tl.constexpr, FETCHES: tl.constexpr,
 ):  # fmt: skip
-    """Runs one layer back over a tile, see :func:`~pggnn.ops.triton.recurrence.backward_layer`; it never
-    ``PROJECTS``. A step begins with the product that the step before ends with there, and ``FETCHES`` into the cache
-    what the next one reads."""
+    """Runs one layer back over a tile, see :func:`~pggnn.ops.triton.recurrence.backward_layer`. A step begins with
+    the products that the step before ends with there, and ``FETCHES`` into the cache what the next one reads."""
     W: tl.constexpr = FIELDS * HP
     F: tl.constexpr = HP // WN
     rows = held_rows(B, WN)
@@ -172,6 +172,7 @@ def backward_fields(
     acts += past * W
     d_acts += past * W
     d_hidden += past * HP
+    d_below += past * HP
 
     d = tl.zeros([B, W], dtype)
     dc = tl.zeros([B, HP], tl.float32)
@@ -180,6 +181,8 @@ def backward_fields(
     put(d_acts + fragment(W, B, W, WN, E), d, B, W, WN, E)
     read = (col < blocks * W)[:, None]  # a tile without sequences needs no weights
     w = tl.load(weight_hh + col[:, None] * HP + k[None, :], mask=read, other=0)
+    if PROJECTS:
+        v = tl.load(weight_ih + col[:, None] * HP + k[None, :], mask=read, other=0)
     if TOP:
         first_end = tl.min(tl.where(valid, steps, 2147483647))
     after = tl.load(cells + spread)
@@ -194,6 +197,9 @@ def backward_fields(
     for back in range(blocks):
         t = t_begin + blocks - 1 - back
         earlier = tl.where(t > t_begin, B, 0)
+        if PROJECTS:
+            put(d_below + spread, tl.dot(d, v, input_precision=PRECISION).to(dtype), B, HP, WN, E)
+            d_below -= B * HP
         o = tl.load(acts + 3 * F + field_spread)
         i = tl.load(acts + field_spread)
         g = tl.load(acts + 2 * F + field_spread)
@@ -235,6 +241,8 @@ def backward_fields(
         put(d_acts + F + field_spread, d_f, B, HP, WN, E)
         dc = d_cell * f_t
         d = join_fields(d_i, d_f, d_g, d_o, B, HP, WN)
+    if PROJECTS:
+        put(d_below + spread, tl.dot(d, v, input_precision=PRECISION).to(dtype), B, HP, WN, E)
     if PAUSES:
         tl.store(carry + kept, taken_apart(tl.dot(d, w, input_precision=PRECISION), B, HP, WN, 2))
         tl.store(carry + kept + HP, taken_apart(dc, B, HP, WN, 2))
