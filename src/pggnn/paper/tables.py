@@ -170,9 +170,6 @@ TABLES: dict[str, Table] = {
                 ("--model.name", "cin", "--data.rings", "6", *CELLS), "CIN", NOT_COLLAB, quick=False, note=CELLS_NOTE
             ),
             "PG-GNN (single, counts)": Row((*SINGLE, *COUNTS), None, LARGE, quick=False, note=COUNTS_NOTE),
-            "PG-GNN (linear, group, counts)": Row(
-                (*GROUP, *LINEAR, *COUNTS), None, LARGE, quick=False, note=COUNTS_NOTE
-            ),
             "GIN (counts)": Row((*TU_GIN, *COUNTS), None, LARGE, quick=False, note=COUNTS_NOTE),
             "PG-GNN (group, nested)": Row((*GROUP, *NESTED), None, NOT_COLLAB, quick=False, note=NESTED_NOTE),
             "PG-GNN (single, nested)": Row((*SINGLE, *NESTED), None, quick=False, note=NESTED_NOTE),
