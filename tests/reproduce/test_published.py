@@ -59,6 +59,16 @@ def test_published_frames_of_gcn_are_what_their_runs_say(tmp_path):
         assert near == (cell.model == both), "the paper's figures are met with both changes and with both only"
 
 
+def test_what_counts_give_is_what_the_text_says():
+    text = " ".join(TEXT.split("**Counts of cliques and cycles**")[1].split("\n\n")[0].split())
+    ours, without = (
+        [Run.read(RESULTS / "table3" / row / data).figures.figure(100, 1) for data in ("imdb_b", "imdb_m")]
+        for row in ("gin-counts", "gin")
+    )
+    assert f"it has {ours[0]} on IMDB-B and {ours[1]} on IMDB-M with them" in text
+    assert f"{without[0]} and {without[1]} without" in text
+
+
 def test_what_other_folds_would_have_chosen_is_what_the_text_says():
     cells = {(cell["model"], cell["data"]): cell for cell in json.loads((RESULTS / "table3.json").read_text())}
     text = TEXT.split("| the other folds chose the epoch |")[1].split("\n\n")[0]
