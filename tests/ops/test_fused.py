@@ -220,10 +220,9 @@ def test_little_shared_memory(cell, monkeypatch):
 def test_tiles_of_a_gpu(hidden, workspace, structure, block, warps, monkeypatch):
     """The tiles that a GPU has for many sequences and for few: their columns are spread over groups of warps."""
     monkeypatch.setattr(geometry, "shape", lambda *_: fused_shape.Shape(block, warps, projects=False))
-    degrees = (3, 4, 0) if workspace > 0 else (2, 0)
     assert_matches_reference(
-        Reading(), "lstm", 2, workspace, torch.half, degrees, backend="triton", tolerance=0.006,
-        hidden=hidden, structure=structure,
+        Reading(), "lstm", 2, workspace, torch.half, (3, 4, 0) if workspace > 0 else (2, 0), backend="triton",
+        tolerance=0.006, hidden=hidden, structure=structure,
     )  # fmt: skip
 
 
