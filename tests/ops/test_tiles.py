@@ -21,8 +21,9 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
     reading=st.sampled_from([reading for reading in READINGS if reading.group != "all"]),
     most_rows=st.integers(32, 60_000),
     wave=st.integers(1, 300),
+    pauses=st.integers(1, 4),
 )
-def test_chunks_cover_each_tile_once(profile, reading, most_rows, wave):
+def test_chunks_cover_each_tile_once(profile, reading, most_rows, wave, pauses):
     block = 16
     if reading.group == "threes":  # n³ sequences
         profile = {n % 8: nodes for n, nodes in profile.items()}
@@ -31,13 +32,18 @@ def test_chunks_cover_each_tile_once(profile, reading, most_rows, wave):
     assert extent.sequences == len(lengths)
     assert extent.rows == sum((lengths[first] + 1) * block for first in range(0, len(lengths), block))
     tile = 0
-    chunks = extent.chunks(most_rows, wave)
-    assert extent.chunks(most_rows, wave, sum(chunk.tiles for chunk in chunks[:1])) == chunks[1:]
+    chunks = extent.chunks(most_rows, wave, pauses=pauses)
+    assert extent.chunks(most_rows, wave, sum(chunk.tiles for chunk in chunks[:1]), pauses) == chunks[1:]
     for chunk in chunks:
         assert (chunk.first_tile, chunk.first_sequence) == (tile, tile * block)
         assert chunk.longest == lengths[chunk.first_sequence]
         assert chunk.rows <= most_rows
         assert chunk.tiles > 0
+        assert chunk.end(chunk.begins[-1]) == chunk.longest
+        steps = lengths[tile * block :: block][: chunk.tiles]
+        for begin in chunk.begins:
+            kept = [min(max(0, length - begin), chunk.end(begin) - begin) + 1 for length in steps]
+            assert sum(kept) * block <= chunk.rows
         tile += chunk.tiles
         assert chunk.end_sequence == min(tile * block, len(lengths))
     assert tile == extent.tiles

@@ -23,14 +23,22 @@ def _slot_kernel(i, t, n, out, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: 
 
 @triton.jit
 def _reading_kernel(
-    q, j, n, i, t, reads, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr
-):
+    q, j, n, i, t, reads, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr, SIZE: tl.constexpr,
+    SLAB: tl.constexpr,
+):  # fmt: skip
     at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     j_at, n_at, q_at = tl.load(j + at), tl.load(n + at), tl.load(q + at)
-    sequence, step, does = triton_index.reading(q_at, j_at, n_at, GROUP, FRAME, LIMIT)
+    if SLAB:
+        begin = q_at * 0
+        first, end = triton_index.readings_between(j_at, n_at, begin + SLAB - 1, begin + 2 * SLAB, GROUP, FRAME, LIMIT)
+        sequence, step, does = triton_index.reading_between(q_at, j_at, n_at, GROUP, FRAME, LIMIT)
+        does &= (q_at >= first) & (step >= SLAB - 1) & (step < 2 * SLAB)
+    else:
+        end = triton_index.readings(j_at, n_at, GROUP, FRAME, LIMIT)
+        sequence, step, does = triton_index.reading(q_at, j_at, n_at, GROUP, FRAME, LIMIT)
     tl.store(i + at, sequence)
     tl.store(t + at, step)
-    tl.store(reads + at, (does & (q_at < triton_index.readings(j_at, n_at, GROUP, FRAME, LIMIT))).to(tl.int32))
+    tl.store(reads + at, (does & (q_at < end)).to(tl.int32))
 
 
 def padded(rows):
@@ -59,14 +67,15 @@ def test_slots_and_their_inverse(reading):
     asked = [(q, j, n) for n in sizes for j in range(n + 1) for q in range(max(2 * reading.count(n), 3 * n * n) + 2)]
     q, j, n = padded(asked)
     i, t, reads = (torch.empty_like(q) for _ in range(3))
-    _reading_kernel[(q.numel() // 1024,)](q, j, n, i, t, reads, **constants)
-    found = [
-        (n, slot if slot < n else -1, i, t)
-        for (_, slot, n), i, t, does in zip(asked, i.tolist(), t.tolist(), reads.tolist(), strict=False)
-        if does
-    ]
-    wanted = [(n, reading.slot(i, t, n), i, t) for i, t, n in steps]
-    assert sorted(found) == sorted(wanted)
+    for slab in (0, 1, 3):  # all steps, or some
+        _reading_kernel[(q.numel() // 1024,)](q, j, n, i, t, reads, **constants, SLAB=slab)
+        found = [
+            (n, slot if slot < n else -1, i, t)
+            for (_, slot, n), i, t, does in zip(asked, i.tolist(), t.tolist(), reads.tolist(), strict=False)
+            if does
+        ]
+        wanted = [(n, reading.slot(i, t, n), i, t) for i, t, n in steps if not slab or slab - 1 <= t < 2 * slab]
+        assert sorted(found) == sorted(wanted)
 
 
 def test_a_place_for_each_column():

@@ -140,7 +140,7 @@ class Fused:
                 carries.append(self.run(chunk, begin, states, carries[-1], last))
                 if not pauses:
                     carries = carries[-1:]
-            if pauses and chunk.slab is not None:
+            if pauses and chunk.slabs:
                 self._paused[chunk] = carries[:-1]
         out = self.gates.new_empty(self.degree.size(0), geometry.hidden)
         if out.numel() > 0:
@@ -155,7 +155,7 @@ class Fused:
     def carry(self, chunk: Chunk) -> Tensor | None:
         """Memory for the state of all layers, where a chunk's steps cannot all be run at once or states lie in memory
         between the steps."""
-        if chunk.slab is None and not self.geometry.streams:
+        if not chunk.slabs and not self.geometry.streams:
             return None
         return self.geometry.empty(len(self.layers) * chunk.tiles * self.geometry.shape.block, 2, torch.float32)
 
@@ -164,7 +164,7 @@ class Fused:
     ) -> Tensor | None:
         """Runs all layers over a chunk from step ``begin`` on, and returns the state where it had to stop."""
         geometry = self.geometry
-        pauses = chunk.slab is not None
+        pauses = bool(chunk.slabs)
         out = self.carry(chunk)
         carries_in = None if carry is None else carry.chunk(len(self.layers))
         carries_out = None if out is None else out.chunk(len(self.layers))
@@ -280,7 +280,7 @@ class Fused:
         """:func:`step_readers`, if each slot is read by one step, and the steps of all are kept at the same time."""
         once = self.reading.group == "trivial" and self.reading.frame == "open"
         chunks = self.portions.chunks
-        if not once or len(chunks) != 1 or chunks[0].slab is not None:
+        if not once or len(chunks) != 1 or chunks[0].slabs:
             return None
         name = None if self.plan is None else name_of(self.rows, self.plan)
         if self.plan is None or name is None:
@@ -304,7 +304,7 @@ class Fused:
         gate_gradient[(chunk.end_slot - chunk.first_slot,)](
             acts, d_gates, self.rows, self.tiles.slot_node, self.tiles.slot_first, self.tiles.first, self.degree,
             self.start, self.tiles.offsets(chunk, begin), chunk.first_slot, chunk.first_sequence, chunk.end_sequence,
-            begin, begin + (chunk.slab or chunk.longest), self.root if scatters else self.rows.numel(),
+            begin, chunk.end(begin), self.root if scatters else self.rows.numel(),
             **geometry.layout, **geometry.gating, **geometry.reads, QUEUE=min(8, HELD * 32 * warps // wide),
-            SCATTERS=scatters, num_warps=warps,
+            SCATTERS=scatters, SLABS=bool(chunk.slabs), num_warps=warps,
         )  # fmt: skip

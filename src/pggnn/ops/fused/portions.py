@@ -10,6 +10,9 @@ from pggnn.ops.workspace import SHARES
 
 WORTH_KEEPING = 16
 """The forward pass keeps 1/16 of all states if no more fit the workspace."""
+PAUSES = 2
+"""Where the GPU has memory to spare, the states between slabs may take this much room in that of the states of one
+slab: more tiles then run at the same time."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +48,31 @@ class Portions:
     @cached_property
     def chunks(self) -> list[Chunk]:
         """The tiles, as many at a time as the backward pass has room for."""
-        return self.extent.chunks(self.most_rows[0], self.geometry.wave)
+        return self.extent.chunks(self.most_rows[0], self.geometry.wave, pauses=self.pauses)
+
+    @cached_property
+    def affordable(self) -> bool:
+        """Whether the GPU has so much memory that some more than the workspace does no harm."""
+        return self.workspace * SHARES <= total_memory(self.geometry.device)
+
+    @property
+    def pauses(self) -> int:
+        """How much room the states between slabs may take, in that of the states of one slab."""
+        return PAUSES if self.affordable else 1
 
     @cached_property
     def keeps_first(self) -> bool:
         """Whether the forward pass keeps the states of the first of these: where it is the only one, or a part that
         is worth it. What an operator returns it cannot take back, so there all or nothing is kept."""
         if len(self.chunks) < 2 or self.returned:
-            return len(self.chunks) == 1 and self.chunks[0].slab is None
-        affordable = self.workspace * SHARES <= total_memory(self.geometry.device)
+            return len(self.chunks) == 1 and not self.chunks[0].slabs
         first = self.chunks[0]
-        return first.slab is None and affordable and first.rows * WORTH_KEEPING >= self.extent.rows
+        return not first.slabs and self.affordable and first.rows * WORTH_KEEPING >= self.extent.rows
 
     @cached_property
     def keeps_pauses(self) -> bool:
         """Whether there are slabs, and the states between them all fit the workspace: they need not be found again."""
-        chunks = [chunk for chunk in self.chunks if chunk.slab is not None]
+        chunks = [chunk for chunk in self.chunks if chunk.slabs]
         pauses = sum((len(chunk.begins) - 1) * chunk.tiles for chunk in chunks)
         states = pauses * self.geometry.shape.block * self.layers
         return 0 < states * 2 * self.geometry.width * 4 <= self.workspace
@@ -74,7 +86,7 @@ class Portions:
         """The chunks of the forward pass, and the last of them if its states are kept."""
         kept = self.chunks[0] if keep and self.keeps_first else None
         most_rows = self.most_rows[0] if keep and self.keeps_pauses else self.most_rows[1]
-        chunks = self.extent.chunks(most_rows, self.geometry.wave, 0 if kept is None else kept.tiles)
+        chunks = self.extent.chunks(most_rows, self.geometry.wave, 0 if kept is None else kept.tiles, self.pauses)
         return chunks if kept is None else [*chunks, kept], kept
 
 

@@ -59,14 +59,14 @@ class Tiles:
 
     def offsets(self, chunk: "Chunk", begin: int) -> Tensor:
         """:attr:`offset` of a chunk's tiles, if steps from ``begin`` on are kept; made once."""
-        if chunk.slab is None and chunk.tiles == self.extent.tiles:
+        if not chunk.slabs and chunk.tiles == self.extent.tiles:
             return self.offset
         whole = self.offset[chunk.first_tile : chunk.first_tile + chunk.tiles + 1]
-        if chunk.slab is None:
+        if not chunk.slabs:
             return whole
         if (chunk, begin) not in self._slabs:
             steps = whole.diff() // self.extent.block - 1
-            self._slabs[chunk, begin] = _rows((steps - begin).clamp(0, chunk.slab), self.extent.block)
+            self._slabs[chunk, begin] = _rows((steps - begin).clamp(0, chunk.end(begin) - begin), self.extent.block)
         return self._slabs[chunk, begin]
 
 
@@ -90,7 +90,8 @@ def _repeated(values: Tensor, times: Tensor, size: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive tiles whose states fit the workspace together; ``slab`` steps at a time if only few tiles' do."""
+    """Consecutive tiles whose states fit the workspace together, or those of some steps at a time if only few tiles'
+    do: ``slabs`` are then the first steps of these, and the end."""
 
     first_tile: int
     tiles: int
@@ -100,12 +101,16 @@ class Chunk:
     end_slot: int
     rows: int
     longest: int
-    slab: int | None
+    slabs: tuple[int, ...]
 
     @property
-    def begins(self) -> range:
+    def begins(self) -> tuple[int, ...]:
         """The first step of each slab."""
-        return range(0, self.longest, self.slab or self.longest)
+        return self.slabs[:-1] or (0,)
+
+    def end(self, begin: int) -> int:
+        """The end of the slab that begins at a step."""
+        return self.slabs[self.slabs.index(begin) + 1] if self.slabs else self.longest
 
 
 class Extent:
@@ -113,7 +118,7 @@ class Extent:
 
     def __init__(self, profile: Tensor, reading: Reading, block: int, padded: bool = False) -> None:
         self.block, self.padded = block, padded
-        self._chunks: dict[tuple[int, int, int], list[Chunk]] = {}
+        self._chunks: dict[tuple[int, int, int, int], list[Chunk]] = {}
         groups = [(n, nodes, reading.count(n), reading.length(n)) for n, nodes in profile.tolist()]
         slot_ends = list(accumulate(nodes * (n + 1) for n, nodes, _, _ in groups))
         self.slots = slot_ends[-1] if slot_ends else 0
@@ -133,14 +138,15 @@ class Extent:
         """Rows of memory that the states of all tiles take."""
         return sum(tiles * (length + 1) * self.block for tiles, length in self._runs())
 
-    def chunks(self, most_rows: int, wave: int = 1, tile: int = 0) -> list[Chunk]:
+    def chunks(self, most_rows: int, wave: int = 1, tile: int = 0, pauses: int = 1) -> list[Chunk]:
         """Chunks of at most ``most_rows`` rows, of whole multiples of ``wave`` tiles where there is room for one; from
-        ``tile`` on."""
-        if (most_rows, wave, tile) not in self._chunks:
-            self._chunks[most_rows, wave, tile] = list(self._cut(most_rows, wave, tile))
-        return self._chunks[most_rows, wave, tile]
+        ``tile`` on. The states between slabs may take ``pauses`` times as much room as those of one slab."""
+        key = most_rows, wave, tile, pauses
+        if key not in self._chunks:
+            self._chunks[key] = list(self._cut(*key))
+        return self._chunks[key]
 
-    def _cut(self, most_rows: int, wave: int, tile: int) -> Iterator[Chunk]:
+    def _cut(self, most_rows: int, wave: int, tile: int, pauses: int) -> Iterator[Chunk]:
         runs, taken = list(self._runs()), tile
         while True:
             while runs and taken > 0:
@@ -160,14 +166,29 @@ class Extent:
                     break
             left = sum(tiles for tiles, _ in runs)
             if 2 * taken >= min(wave, left) > 0 and taken > 0:
-                yield self._chunk(tile, taken, most_rows - room, longest, None)
+                yield self._chunk(tile, taken, most_rows - room, longest, ())
             else:
-                # Too few to keep the processors busy: take more tiles, in slabs of steps. A slab is as long as memory
-                # allows: the states between slabs take no more than those of one slab.
-                taken = max(1, min(wave, left, most_rows // ((isqrt(longest) + 1) * self.block)))
-                slab = max(1, most_rows // (taken * self.block) - 1)
-                yield self._chunk(tile, taken, taken * (slab + 1) * self.block, longest, slab)
+                # Too few to keep the processors busy: take more tiles, in slabs of steps.
+                room = most_rows // self.block
+                taken = max(1, min(wave, left, room // (max(1, isqrt(longest) // pauses) + 1)))
+                slabs, size = self._slabs(runs, taken, room - taken)
+                yield self._chunk(tile, taken, (taken + size) * self.block, longest, slabs)
             tile += taken
+
+    @staticmethod
+    def _slabs(runs: list[tuple[int, int]], taken: int, room: int) -> tuple[tuple[int, ...], int]:
+        """Slabs of the steps of so many tiles, each as long as there is room for the steps of those that have not
+        ended by then; and how many of these the largest slab has."""
+        slabs, size, ends = [0], 0, []
+        for tiles, length in runs:
+            ends.append((length, min(tiles, taken)))
+            taken -= ends[-1][1]
+        while slabs[-1] < ends[0][0]:
+            here = sum(tiles for length, tiles in ends if length > slabs[-1])
+            steps = min(max(1, room // here), ends[0][0] - slabs[-1])
+            slabs.append(slabs[-1] + steps)
+            size = max(size, here * steps)
+        return tuple(slabs), size
 
     def _runs(self) -> Iterator[tuple[int, int]]:
         """(how many tiles, steps of their longest sequence), by falling length."""
@@ -178,10 +199,10 @@ class Extent:
                 yield tiles - begin, length
             begin = tiles
 
-    def _chunk(self, tile: int, tiles: int, rows: int, longest: int, slab: int | None) -> Chunk:
+    def _chunk(self, tile: int, tiles: int, rows: int, longest: int, slabs: tuple[int, ...]) -> Chunk:
         begin, end = tile * self.block, min((tile + tiles) * self.block, self.sequences)
         first, last = (0, self.slots) if self.padded else (self._slots_before(begin), self._slots_before(end - 1, 1))
-        return Chunk(tile, tiles, begin, end, first, last, rows, longest, slab)
+        return Chunk(tile, tiles, begin, end, first, last, rows, longest, slabs)
 
     def _slots_before(self, sequence: int, more: int = 0) -> int:
         """Slots of all nodes before that of ``sequence``, and of ``more`` nodes from there on."""

@@ -42,12 +42,19 @@ def members(n, GROUP: tl.constexpr):
 
 
 @triton.jit
+def cycle_place(t, n):
+    """Where a member stands in the cycle σ."""
+    fixed = n & 1
+    half = (t - fixed) >> 1
+    return tl.where(((t - fixed) & 1) == 1, n - fixed - 1 - half, half)
+
+
+@triton.jit
 def turned(k, t, n):
     """σᵏ(t) on n members, see :func:`pggnn.groups.slot`."""
     fixed = n & 1
     length = n - fixed
-    half = (t - fixed) >> 1
-    place = tl.where(((t - fixed) & 1) == 1, length - 1 - half, half) + k
+    place = cycle_place(t, n) + k
     place = tl.where(place >= length, place - length, place)
     element = tl.minimum(2 * place, 2 * (length - place) - 1)
     return tl.where(t >= fixed, fixed + element, 0)
@@ -259,3 +266,34 @@ def reading(q, j, n, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constex
             return turn * 0, turn * (n + 1) + at, reads
         else:
             return turn, at, reads
+
+
+@triton.jit
+def readings_between(j, n, t_begin, t_end, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr):
+    """The first and the end of the numbers ``q`` for which :func:`reading_between` finds all that read slot ``j`` at
+    steps from ``t_begin`` on and before ``t_end``; it may find others too. In the whole group of pairs there is one
+    sequence for each step, so those numbers are the steps; only a member that stays in its place, the first of an odd
+    number, and the centre are read by many at one step."""
+    first, end = j * 0, readings(j, n, GROUP, FRAME, LIMIT)
+    if (GROUP == "pairs") & (LIMIT == 0) & (FRAME != "closed") & (FRAME != "chain"):
+        ahead = 1 if FRAME == "merged" else 0
+        at = tl.where(j < n, ahead, n + ahead)
+        some = (t_begin <= at) & (at < t_end)
+        if FRAME == "merged":
+            some |= (j == n) & (t_begin == 0)
+        moves = (j < n) & (j >= (n & 1))
+        first = tl.where(moves, tl.maximum(t_begin - ahead, n & 1), 0)
+        end = tl.where(moves, tl.minimum(t_end - ahead, n), tl.where(some, end, 0))
+    return first, end
+
+
+@triton.jit
+def reading_between(q, j, n, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr):
+    """The (sequence, step) of number ``q`` that reads slot ``j``, and whether it does; see :func:`readings_between`."""
+    i, t, reads = reading(q, j, n, GROUP, FRAME, LIMIT)
+    if (GROUP == "pairs") & (LIMIT == 0) & (FRAME != "closed") & (FRAME != "chain"):
+        k = cycle_place(j, n) - cycle_place(q, n)
+        moves = (j < n) & (j >= (n & 1))
+        i = tl.where(moves, tl.where(k < 0, k + n - (n & 1), k), i)
+        t = tl.where(moves, q + (1 if FRAME == "merged" else 0), t)
+    return i, t, reads

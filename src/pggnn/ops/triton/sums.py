@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from pggnn.ops.triton.index import reading, readings
+from pggnn.ops.triton.index import reading, reading_between, readings, readings_between
 from pggnn.ops.triton.launch import direct
 from pggnn.ops.triton.layout import by_field, column_at, place_of
 
@@ -125,7 +125,7 @@ def gate_gradient(
     first_slot, first_sequence, end_sequence, t_begin, t_end, root,
     H: tl.constexpr, HP: tl.constexpr, B: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr,
     GATES: tl.constexpr, QUEUE: tl.constexpr, GROUP: tl.constexpr, FRAME: tl.constexpr, LIMIT: tl.constexpr,
-    SCATTERS: tl.constexpr,
+    SCATTERS: tl.constexpr, SLABS: tl.constexpr,
 ):  # fmt: skip
     """Sums the gate gradients of all steps that read a slot, and adds them to the row of ``d_gates`` that the slot
     reads or, to be repeatable bit for bit, to one of the slot's own; those of the centres begin at row ``root``."""
@@ -138,10 +138,17 @@ def gate_gradient(
     origin = tl.load(offset)
     col = tl.arange(0, W)
     total = tl.zeros([W], tl.float32)
-    count = tl.where(j <= n, readings(j, n, GROUP, FRAME, LIMIT), 0)
-    for q_begin in range(0, count, QUEUE):
+    if SLABS:
+        q_first, count = readings_between(j, n, t_begin, t_end, GROUP, FRAME, LIMIT)
+    else:
+        q_first, count = 0, readings(j, n, GROUP, FRAME, LIMIT)
+    count = tl.where(j <= n, count, 0)
+    for q_begin in range(q_first, count, QUEUE):
         q = q_begin + tl.arange(0, QUEUE)
-        i, t, reads = reading(q, j, n, GROUP, FRAME, LIMIT)
+        if SLABS:
+            i, t, reads = reading_between(q, j, n, GROUP, FRAME, LIMIT)
+        else:
+            i, t, reads = reading(q, j, n, GROUP, FRAME, LIMIT)
         sequence = begins + i
         reads &= (q < count) & (sequence >= first_sequence) & (sequence < end_sequence) & (t >= t_begin) & (t < t_end)
         within = sequence - first_sequence
@@ -151,7 +158,7 @@ def gate_gradient(
     total = by_field(total, HP, FIELDS, WN, E)
     mask = (col // HP < GATES) & (col % HP < H)
     at = col // HP * H + col % HP
-    if count > 0:
+    if count > q_first:
         row = (root + node).to(tl.int64)
         if j < n:
             row = tl.load(start + node) + j
