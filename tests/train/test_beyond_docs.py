@@ -24,7 +24,9 @@ DOCS = ROOT / "docs"
 TEXT = (DOCS / "beyond.md").read_text()
 LONG = {
     "neighbours by a sum, rings in both directions, walks": "pg-gnn-sum-rings-walks",
-    "the same without walks, 100,000 parameters": "pg-gnn-sum-rings-100k",
+    "the same, four times as long": "pg-gnn-sum-rings-walks-long",
+    "the same, 100,000 parameters": "pg-gnn-sum-rings-walks-100k",
+    "the same, 100,000 parameters, without walks": "pg-gnn-sum-rings-100k",
     "the same without walks and bonds": "pg-gnn-sum-rings-no-bonds",
     "GIN with walks": "gin-walks",
 }
@@ -95,19 +97,24 @@ def test_the_picture_shows_what_atom_5_reads():
     assert shown == read
 
 
-def _ended(row, data="zinc_rings"):
+def _ended(row, data="zinc_rings", seeds=4):
     run = Run.read(ROOT / "results" / "rings" / row / data)
-    assert run.complete and [trial.seed for trial in run.logs] == [0, 1, 2, 3]
+    assert run.complete and [trial.seed for trial in run.logs] == [*range(seeds)]
     (epochs,) = {len(records) for records in run.logs.values()}
     return run, epochs
 
 
 def test_figures_of_zinc_are_those_of_the_runs_that_ended():
     (heading, _, *rows), *_ = _tables("What it gives")
-    assert heading[1:] == ["parameters", "test MAE"] and [row[0] for row in rows] == list(LONG)
-    for name, parameters, figure in rows:
-        run, epochs = _ended(LONG[name])
-        assert epochs == 500 and (parameters, figure) == (f"{run.parameters:,}", run.figures.figure(1, 3))
+    assert heading[1:] == ["parameters", "epochs", "seeds", "test MAE"] and [row[0] for row in rows] == list(LONG)
+    for name, parameters, number, seeds, figure in rows:
+        run, epochs = _ended(LONG[name], seeds=int(seeds))
+        assert (parameters, number, figure) == (f"{run.parameters:,}", str(epochs), run.figures.figure(1, 3))
+
+
+def test_the_figure_in_half_precision_is_that_of_its_run():
+    run = Run.read(ROOT / "results/more/bf16/rings/pg-gnn-sum-rings-walks-short/zinc_rings")
+    assert run.complete and f"{run.figures.figure(1, 3)} with `--run.precision bf16`" in _section("What it gives")
 
 
 def test_the_readme_has_the_best_of_them_and_its_control():
