@@ -4,11 +4,13 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from pggnn import PGGNN, PGConv, Plan
+from pggnn import plan as plans
 from pggnn.cells import Recurrence
 from pggnn.ops import group_recurrence
 from pggnn.orderings import Reading
@@ -137,6 +139,34 @@ def test_a_plan_moves_with_its_batch(monkeypatch):
     assert batch.cuda().plan.neighbor.device.type == "meta"
     assert batch.plan.profile.device.type == "cpu"
     assert Plan.build(random_graph(), len(DEGREES)).cpu().neighbor.device.type == "cpu"
+
+
+def test_few_edges_are_sorted_on_the_host(monkeypatch):
+    """With all that layers derive from degrees: the same tensors, brought by one copy each, where kernels like them."""
+    sum_of, tiles = (pytest.importorskip(f"pggnn.ops.fused.{name}") for name in ("sum", "tiles"))
+    edges, reading, moved = random_graph(), Reading(), []
+    usual = Plan.build(edges, len(DEGREES))
+    assert not plans._are_few(edges, len(DEGREES))
+    monkeypatch.setattr(plans, "_are_few", lambda *_: True)
+    monkeypatch.setattr(plans, "brought", lambda *args, real=plans.brought: moved.append(1) or real(*args))
+    plan = Plan.build(edges, len(DEGREES))
+
+    def derived(plan):
+        build, name = tiles.Tiles.build, (plans.slot_numbers, ())
+        return [
+            plan.derived(build, reading, 16), plan.derived(sum_of.named_readers, "neighbor", plan.num_nodes),
+            plan.derived(sum_of.named_readers, name, plan.num_edges), plan.derived(plans.slot_numbers),
+            plan.derived(sum_of.step_readers, "neighbor", plan.num_nodes, Reading("trivial", "open"), 16),
+        ]  # fmt: skip
+
+    for first, second in ((plan, usual), (derived(plan), derived(usual))):
+        for found, expected in zip(tree_leaves(first), tree_leaves(second), strict=True):
+            assert found.dtype == expected.dtype and found.shape == expected.shape and found.equal(expected)
+    assert plan.profile.equal(usual.profile) and len(moved) == 5
+    assert derived(plan)[0] is derived(plan)[0] and len(moved) == 5
+    packed = [tensor for tensor in tree_leaves([plan, derived(plan)]) if tensor is not plan.profile]
+    assert all(tensor.storage_offset() * tensor.itemsize % 16 == 0 and tensor.is_contiguous() for tensor in packed)
+    assert "_host" not in plan.to("cpu").__dict__ | pickle.loads(pickle.dumps(plan)).__dict__
 
 
 def test_a_plan_is_found_among_others():

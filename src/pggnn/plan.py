@@ -1,14 +1,15 @@
 """``edge_index`` → :class:`Plan`: each node's neighbours in their numbering, ready for any layer on the graph."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import GetAttrKey
+from torch.utils._pytree import GetAttrKey, tree_flatten, tree_unflatten
 from torch_geometric.data import Data
 
 from pggnn.neighbourhoods import Lists, own_lists, star
@@ -16,6 +17,10 @@ from pggnn.neighbourhoods import Lists, own_lists, star
 T = TypeVar("T")
 Known = dict[tuple[Callable[..., Any], tuple[Hashable, ...]], Any]
 """What has been made of something, by function and arguments."""
+FEW = 2**13
+"""Edges and nodes up to which those of a GPU are sorted on the host: to call PyTorch's operations takes less there."""
+ALIGNED = 16
+"""Multiples of bytes where kernels have tensors begin."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -62,7 +67,9 @@ class Plan:
     def build(cls, edge_index: Tensor, num_nodes: int | tuple[int, int], flow: str = "source_to_target") -> "Plan":
         """Checks ``edge_index`` and sorts it into neighbourhoods: arguments as in :func:`pggnn.neighbourhoods.star`."""
         with outside_inference_mode():
-            return cls.read_by(*star(edge_index, num_nodes, flow), flow=flow)
+            if not _are_few(edge_index, num_nodes):
+                return cls.read_by(*star(edge_index, num_nodes, flow), flow=flow)
+            return cls.read_by(*star(edge_index.cpu(), num_nodes, flow), flow=flow).brought(edge_index.device)
 
     @classmethod
     def read_by(cls, lists: Lists, num_neighbors: int, flow: str = "source_to_target") -> "Plan":
@@ -166,7 +173,21 @@ class Plan:
 
     def derived(self, build: Callable[..., T], *args: Hashable) -> T:
         """``build(self, *args)``, which layers on the same plan then share."""
-        return derived(self, self.known, build, *args)
+        host: Plan | None = self.__dict__.get("_host") if hasattr(build, "hosted") else None
+        if host is None or torch.compiler.is_compiling() or (build, args) in self.known or _is_captured(self.degree):
+            return derived(self, self.known, build, *args)
+        with outside_inference_mode():
+            tensors, form = tree_flatten(host.derived(build, *args))
+            self.known[build, args] = tree_unflatten(brought(tensors, self.degree.device), form)
+        found: T = self.known[build, args]
+        return found
+
+    def brought(self, device: torch.device) -> "Plan":
+        """This plan of the host on a device. What is ``hosted`` is then derived here, and brought there too."""
+        moved = iter(brought([one for one in map(self.__getattribute__, TENSORS) if one is not self.profile], device))
+        plan = self._map(lambda _: next(moved))
+        plan.__dict__["_host"] = self
+        return plan
 
     @property
     def known(self) -> "Known":
@@ -214,6 +235,40 @@ def derived(source: object, known: Known, build: Callable[..., T], *args: Hashab
             known[build, args] = build(source, *args)
     found: T = known[build, args]
     return found
+
+
+def hosted(build: T) -> T:
+    """Marks what is :meth:`~Plan.derived` from a plan's numbers by operations that a host is good at where they are
+    few."""
+    build.hosted = True  # type: ignore[attr-defined]
+    return build
+
+
+def _are_few(edge_index: Tensor, num_nodes: int | tuple[int, int]) -> bool:
+    """Whether these are edges of a GPU that are sooner sorted on the host, which has to look at them anyway."""
+    if not isinstance(edge_index, Tensor) or not edge_index.is_cuda or torch.compiler.is_compiling():
+        return False
+    return edge_index.numel() <= 2 * FEW and isinstance(num_nodes, int) and num_nodes <= FEW
+
+
+def _is_captured(tensor: Tensor) -> bool:
+    """Whether a CUDA graph is being recorded, which can take nothing from the host."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
+def brought(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+    """Contiguous tensors of the host on a device, by one copy, each beginning at a multiple of :data:`ALIGNED`."""
+    ends = [*accumulate((-(-one.nbytes // ALIGNED) * ALIGNED for one in tensors), initial=0)]
+    packed = torch.empty(ends[-1], dtype=torch.uint8)
+    place = packed.numpy()
+    for one, begin in zip(tensors, ends, strict=False):
+        place[begin : begin + one.nbytes] = one.numpy().reshape(-1).view(np.uint8)
+    packed = packed.to(device)
+    typed = {one.dtype: packed.view(one.dtype) for one in tensors}
+    return [
+        typed[one.dtype].as_strided(one.size(), one.stride(), begin // one.itemsize)
+        for one, begin in zip(tensors, ends, strict=False)
+    ]
 
 
 def slot_numbers(plan: Plan) -> Tensor:

@@ -12,7 +12,7 @@ from pggnn.ops.fused.tiles import Tiles
 from pggnn.ops.graph import Graph
 from pggnn.ops.triton.sums import sum_rows
 from pggnn.orderings import Reading
-from pggnn.plan import PaddedPlan, Plan, slot_numbers
+from pggnn.plan import PaddedPlan, Plan, hosted, slot_numbers
 
 COLUMNS = 256
 """Columns of a program at most."""
@@ -86,6 +86,7 @@ def name_of(number: Tensor, plan: Plan | ListPlan) -> Hashable | None:
     return field or next((name for name, value in plan.known.items() if number is value), None)
 
 
+@hosted
 def named_readers(plan: Plan | ListPlan, name: Any, count: int) -> tuple[Tensor, Tensor]:
     """:func:`readers` of the numbers that :func:`name_of` names. Those of padding are a padded plan's last reader's."""
     number = getattr(plan, name) if isinstance(name, str) else plan.derived(name[0], *name[1])
@@ -93,6 +94,7 @@ def named_readers(plan: Plan | ListPlan, name: Any, count: int) -> tuple[Tensor,
     return checked_readers(number, count, name in ("owner", "center") and isinstance(read, PaddedPlan))
 
 
+@hosted
 def step_readers(plan: Plan, name: Hashable, count: int, reading: Reading, block: int) -> tuple[Tensor, Tensor]:
     """For lists that are read once, as they are: the rows of memory where the steps that read each gate row are, −1 for
     padding, and where those of each row begin. ``name``: of the row of each slot, see :func:`name_of`."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pggnn.ops.graph import Graph
 from pggnn.orderings import Reading
-from pggnn.plan import PaddedPlan, Plan
+from pggnn.plan import PaddedPlan, Plan, hosted
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Tiles:
     _slabs: dict[tuple["Chunk", int], Tensor] = field(default_factory=dict)
 
     @classmethod
+    @hosted
     def build(cls, plan: Plan | Graph, reading: Reading, block: int) -> "Tiles":
         """Lays the sequences out in tiles of ``block``."""
         extent = Extent(plan.profile, reading, block, isinstance(plan, PaddedPlan))
