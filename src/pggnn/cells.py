@@ -75,6 +75,17 @@ class Layer(NamedTuple):
     bias_ih: Tensor | None
     bias_hh: Tensor
 
+    @property
+    def filled(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """With those of the state in place of what the first layer does not have, for kernels that do not read it."""
+        weight_ih, weight_hh, bias_ih, bias_hh = self
+        return (
+            weight_hh if weight_ih is None else weight_ih,
+            weight_hh,
+            bias_hh if bias_ih is None else bias_ih,
+            bias_hh,
+        )
+
 
 def split_layers(weights: Sequence[Tensor]) -> list[Layer]:
     """Undoes :attr:`Recurrence.recurrent_weights`."""

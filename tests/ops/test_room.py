@@ -93,7 +93,7 @@ def main(capability, limit, hidden, dtype, nodes):
 
     launches = []
     read = ("forward_layer", "forward_fields", "forward_wide", "backward_layer", "backward_fields", "backward_wide")
-    for name in (*read, "prepare_table", "prepare_weights", "sequence_sum", "gate_gradient"):
+    for name in (*read, "prepare", "sequence_sum", "gate_gradient"):
         record(fused, name, launches)
     for name in ("weight_gradient", "finish_weights"):
         record(fused_weights, name, launches)
@@ -106,7 +106,7 @@ def main(capability, limit, hidden, dtype, nodes):
     out, kept = operation.forward(keep=True)
     operation.backward(out, kept)
     for kernel, args, options in launches:
-        if kernel.__name__ in (*read, "weight_gradient"):
+        if kernel.__name__ in (*read, "prepare", "weight_gradient", "finish_weights"):
             print(kernel.__name__, compile_for(capability, kernel, args, options))
 
 

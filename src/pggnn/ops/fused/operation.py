@@ -17,7 +17,7 @@ from pggnn.ops.fused.tiles import Chunk, Tiles
 from pggnn.ops.fused.weights import WeightGradient
 from pggnn.ops.graph import Graph, shared
 from pggnn.ops.triton.fields import backward_fields, forward_fields
-from pggnn.ops.triton.prepare import prepare_table, prepare_weights
+from pggnn.ops.triton.prepare import prepare
 from pggnn.ops.triton.recurrence import backward_layer, forward_layer
 from pggnn.ops.triton.sums import gate_gradient, sequence_sum, sum_steps
 from pggnn.ops.triton.wide import backward_wide, forward_wide
@@ -33,7 +33,7 @@ NO_BITS = {"LAGS": 0, "STRIDE": 1, "WIDTH": 0}
 
 
 class Weights(NamedTuple):
-    """A layer's weights as :func:`prepare_weights` leaves them, of its input and of its state for either pass; those of
+    """A layer's weights as :func:`prepare` leaves them, of its input and of its state for either pass; those of
     a pass lie side by side."""
 
     forward_ih: Tensor
@@ -74,40 +74,36 @@ class Fused:
         self._paused: dict[Chunk, list[Tensor | None]] = {}
         self._kept: tuple[Tensor, list[States]] | None = None
 
-    @cached_property
+    @property
     def table(self) -> Tensor:
         """The gate rows as :func:`forward_layer` reads them."""
-        geometry = self.geometry
-        rows = self.gates.size(0)
-        table = geometry.empty(rows, geometry.fields)
-        if rows > 0:
-            prepare_table[(-(-rows // 8),)](
-                self.gates, self.layers[0].bias_hh, table, rows,
-                **geometry.layout, **geometry.gating, CELL=geometry.cell, ROWS=8, num_warps=4,
-            )  # fmt: skip
-        return table
+        return self._prepared[0]
 
-    @cached_property
+    @property
     def weights(self) -> list[Weights]:
         """All layers' weights as the kernels want them."""
-        geometry = self.geometry
-        wide, count = geometry.wide, len(self.layers)
-        parts = geometry.empty(count * 4 * wide, 1).view(4 * count, wide, -1).unbind()
-        rows = min(wide, program_rows(16))
-        prepared = []
-        for index, layer in enumerate(self.layers):
-            ih_forward, hh_forward, ih_backward, hh_backward = parts[4 * index : 4 * index + 4]
-            bias = self.gates.new_empty(wide, dtype=torch.float if geometry.shape.projects else geometry.dtype)
-            hh, ih = layer.weight_hh, layer.weight_ih
-            prepare_weights[(wide // rows,)](
-                hh if ih is None else ih, hh, layer.bias_hh if layer.bias_ih is None else layer.bias_ih,
-                layer.bias_hh, ih_forward, ih_backward, bias, **geometry.layout, **geometry.gating, CELL=geometry.cell,
-                UPPER=index > 0, ARRANGED=not geometry.shape.projects, ROWS=rows, num_warps=4,
+        return self._prepared[1]
+
+    @cached_property
+    def _prepared(self) -> tuple[Tensor, list[Weights]]:
+        geometry, layers = self.geometry, self.layers
+        wide, count, num_rows = geometry.wide, len(layers), self.gates.size(0)
+        table = geometry.empty(num_rows, geometry.fields)
+        parts = geometry.empty(4 * count * wide, 1).view(4 * count, wide, -1).unbind()
+        biases = table.new_empty(count, wide, dtype=torch.float if geometry.shape.projects else None).unbind()
+        rows, table_rows = min(wide, program_rows(16)), 8
+        for index in range(0, count, 2):
+            pair, tables = layers[index : index + 2], 0 if index else -(-num_rows // table_rows)
+            prepare[(tables + len(pair) * (wide // rows),)](
+                self.gates, table, *pair[0].filled, *pair[-1].filled, parts[4 * index], biases[index], num_rows, tables,
+                **geometry.layout, **geometry.gating, CELL=geometry.cell, UPPER=index > 0,
+                ARRANGED=not geometry.shape.projects, TABLE_ROWS=table_rows, ROWS=rows, num_warps=4,
             )  # fmt: skip
-            if geometry.streams:  # transposed: what is added up is then contiguous, as TF32 units want it
-                hh_backward.copy_(hh_backward.t().contiguous().view(wide, -1))
-            prepared.append(Weights(ih_forward, hh_forward, ih_backward, hh_backward, bias))
-        return prepared
+        prepared = [Weights._make((*parts[4 * index : 4 * index + 4], biases[index])) for index in range(count)]
+        if geometry.streams:  # transposed: what is added up is then contiguous, as TF32 units want it
+            for weights in prepared:
+                weights.backward_hh.copy_(weights.backward_hh.t().contiguous().view(wide, -1))
+        return table, prepared
 
     def memory(self) -> Tensor:
         """For the states of any one of the chunks."""

@@ -32,7 +32,7 @@ class WeightGradient:
         count = len(layers)
         self.matrices = geometry.empty(count * self.shares * 2 * geometry.wide, 1, torch.float32).chunk(count)
         self.vectors = geometry.empty(count * self.shares, geometry.fields, torch.float32).chunk(count)
-        self.begun = [False] * count
+        self.begun: set[int] = set()
 
     def add(self, index: int, d_acts: Tensor, hidden: Tensor, below: Tensor, tiles: int, offset: Tensor) -> None:
         """Adds what a chunk contributes to a layer."""
@@ -41,27 +41,26 @@ class WeightGradient:
             d_acts, hidden, below, self.matrices[index], self.vectors[index], offset, tiles,
             W=geometry.wide, HP=geometry.width, BU=self.side, BK=self.side,
             ROWS=64 if geometry.dtype.itemsize == 2 else 32, B=geometry.shape.block, UPPER=index > 0,
-            ADDS=self.begun[index], PRECISION=geometry.precision,
+            ADDS=index in self.begun, PRECISION=geometry.precision,
             num_warps=self.warps, num_stages=3 if self.warps == 4 else 4,
         )  # fmt: skip
-        self.begun[index] = True
+        self.begun.add(index)
 
     def finish(self, rows: int) -> list[Tensor]:
         """The gradients, in the order of the weights; each program takes ``rows`` rows."""
         geometry = self.geometry
-        gradients: list[Tensor] = []
+        layers: list[tuple[Tensor, ...]] = []
         for index, layer in enumerate(self.layers):
-            upper = index > 0
-            d_hh, d_bias_hh = (torch.empty_like(w, dtype=torch.float) for w in (layer.weight_hh, layer.bias_hh))
-            d_ih, d_bias_ih = (torch.empty_like(d_hh), torch.empty_like(d_bias_hh)) if upper else (d_hh, d_bias_hh)
-            if self.begun[index]:
-                finish_weights[(-(-d_hh.size(0) // rows),)](
-                    self.matrices[index], self.vectors[index], d_ih, d_hh, d_bias_ih, d_bias_hh, self.shares,
-                    **geometry.layout, **geometry.gating, CELL=geometry.cell, UPPER=upper, ROWS=rows,
-                    SHARES=AT_ONCE, num_warps=4,
-                )  # fmt: skip
-            else:
-                for gradient in (d_ih, d_hh, d_bias_ih, d_bias_hh):
-                    gradient.zero_()
-            gradients += [d_ih, d_hh, d_bias_ih, d_bias_hh] if upper else [d_hh, d_bias_hh]
+            hh, bias = (torch.empty_like(one, dtype=torch.float) for one in (layer.weight_hh, layer.bias_hh))
+            layers.append((torch.empty_like(hh), hh, torch.empty_like(bias), bias) if index else (hh, hh, bias, bias))
+        gradients = [one for index, layer in enumerate(layers) for one in (layer if index else layer[1::2])]
+        if not self.begun:
+            return [one.zero_() for one in gradients]
+        for index in range(0, len(layers), 2):
+            pair = layers[index : index + 2]
+            finish_weights[(-(-hh.size(0) // rows), len(pair))](
+                self.matrices[index], self.vectors[index], *pair[0], *pair[-1], self.shares,
+                **geometry.layout, **geometry.gating, CELL=geometry.cell, UPPER=index > 0, ROWS=rows, SHARES=AT_ONCE,
+                num_warps=4,
+            )  # fmt: skip
         return gradients

@@ -8,6 +8,31 @@ from pggnn.ops.triton.layout import column_at, field_at, halving, state_gate
 
 
 @direct
+@triton.jit(do_not_specialize=["num_rows", "tables"])
+def prepare(
+    gates, table, first_ih, first_hh, first_bias_ih, first_bias_hh, next_ih, next_hh, next_bias_ih, next_bias_hh,
+    weights, biases, num_rows, tables,
+    H: tl.constexpr, HP: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, GATES: tl.constexpr,
+    CELL: tl.constexpr, UPPER: tl.constexpr, ARRANGED: tl.constexpr, TABLE_ROWS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """The weights of a layer, an ``UPPER`` one or the lowest, and of the next one if the grid has programs for it;
+    the first ``tables`` programs have the gate rows as :func:`forward_layer` reads them."""
+    W: tl.constexpr = FIELDS * HP
+    block = tl.program_id(0) - tables
+    if block < 0:
+        prepare_table(gates, first_bias_hh, table, num_rows, H, HP, WN, E, FIELDS, GATES, CELL, TABLE_ROWS)
+    elif block < W // ROWS:
+        prepare_weights(
+            first_ih, first_hh, first_bias_ih, first_bias_hh, weights, biases, block,
+            H, HP, WN, E, FIELDS, GATES, CELL, UPPER, ARRANGED, ROWS,
+        )  # fmt: skip
+    else:
+        prepare_weights(
+            next_ih, next_hh, next_bias_ih, next_bias_hh, weights + 4 * W * HP, biases + W, block - W // ROWS,
+            H, HP, WN, E, FIELDS, GATES, CELL, True, ARRANGED, ROWS,
+        )  # fmt: skip
+
+
 @triton.jit
 def prepare_table(
     gates, bias_hh, table, num_rows,
@@ -27,19 +52,19 @@ def prepare_table(
     tl.store(table + row[:, None] * W + place[None, :], x.to(table.dtype.element_ty), mask=(row < num_rows)[:, None])
 
 
-@direct
 @triton.jit
 def prepare_weights(
-    weight_ih, weight_hh, bias_ih, bias_hh, forward, backward, bias,
+    weight_ih, weight_hh, bias_ih, bias_hh, weights, bias, block,
     H: tl.constexpr, HP: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, GATES: tl.constexpr,
     CELL: tl.constexpr, UPPER: tl.constexpr, ARRANGED: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """A layer's weights by (warp, field, unit), padded, in the operands' type: ``[2, W, HP]``, of the input and of the
-    state, for the forward and for the backward pass. Those of the input are ``ARRANGED`` like the states in memory
-    where they are multiplied by them outside the kernels."""
+    """A block of a layer's weights by (warp, field, unit), padded, in the operands' type: ``[4, W, HP]``, of the input
+    and of the state, for the forward and then for the backward pass. Those of the input are ``ARRANGED`` like the
+    states in memory where they are multiplied by them outside the kernels."""
     W: tl.constexpr = FIELDS * HP
-    place, at = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, HP)
-    dtype = forward.dtype.element_ty
+    place, at = block * ROWS + tl.arange(0, ROWS), tl.arange(0, HP)
+    dtype = weights.dtype.element_ty
+    forward, backward = weights, weights + 2 * W * HP
     out = place[:, None] * HP + at[None, :]
     field, unit = field_at(place, HP, FIELDS, WN)
     gate = state_gate(field, CELL)

@@ -11,6 +11,27 @@ from pggnn.ops.triton.layout import by_field, column_at, place_of
 @direct
 @triton.jit
 def finish_weights(
+    d_weight, d_bias, first_ih, first_hh, first_bias_ih, first_bias_hh, next_ih, next_hh, next_bias_ih, next_bias_hh,
+    shares,
+    H: tl.constexpr, HP: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, GATES: tl.constexpr,
+    CELL: tl.constexpr, UPPER: tl.constexpr, ROWS: tl.constexpr, SHARES: tl.constexpr,
+):  # fmt: skip
+    """The gradients of a layer, an ``UPPER`` one or the lowest, and of the next one if the grid has programs for it."""
+    if tl.program_id(1) == 0:
+        finish_layer(
+            d_weight, d_bias, first_ih, first_hh, first_bias_ih, first_bias_hh, shares,
+            H, HP, WN, E, FIELDS, GATES, CELL, UPPER, ROWS, SHARES,
+        )  # fmt: skip
+    else:
+        finish_layer(
+            d_weight + shares * 2 * FIELDS * HP * HP, d_bias + shares * FIELDS * HP,
+            next_ih, next_hh, next_bias_ih, next_bias_hh, shares,
+            H, HP, WN, E, FIELDS, GATES, CELL, True, ROWS, SHARES,
+        )  # fmt: skip
+
+
+@triton.jit
+def finish_layer(
     d_weight, d_bias, d_ih, d_hh, d_bias_ih, d_bias_hh, shares,
     H: tl.constexpr, HP: tl.constexpr, WN: tl.constexpr, E: tl.constexpr, FIELDS: tl.constexpr, GATES: tl.constexpr,
     CELL: tl.constexpr, UPPER: tl.constexpr, ROWS: tl.constexpr, SHARES: tl.constexpr,
