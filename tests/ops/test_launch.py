@@ -44,7 +44,14 @@ def kernel(monkeypatch):
     return found
 
 
-MEMORY = torch.zeros(64)
+class OnGPU(torch.Tensor):
+    """Says that it lies on a GPU."""
+
+    is_cuda = True
+
+
+HOST = torch.zeros(64)
+MEMORY = HOST.as_subclass(OnGPU)
 X, Y = MEMORY[:4], MEMORY[4:12]
 USUAL = (X, Y, 3), {"SIZE": 8, "num_warps": 4}
 
@@ -59,7 +66,7 @@ def test_the_second_launch_takes_the_short_way(kernel):
     )
     assert (number, grid, stream) == (1, [5, 1, 1], "stream of 0")
     assert (function, packed, metadata, enter, leave) == ("function", "packed", None, None, None)
-    assert first is y and second is x and (third, size) == (7, 8)
+    assert (first, second, third, size) == (y.data_ptr(), x.data_ptr(), 7, 8)
 
 
 @pytest.mark.parametrize(
@@ -78,11 +85,13 @@ def test_another_kind_is_another_kernel(kernel, args, constants):
 
 
 @pytest.mark.parametrize(
-    "args", [(MEMORY[1:5], Y, 3), (X, MEMORY[2:], 3), (X, Y, 2**31), (X, Y, -(2**31) - 1), (X, Y, None)], ids=range(5)
+    "args",
+    [(MEMORY[1:5], Y, 3), (X, MEMORY[2:], 3), (X, HOST, 3), (X, Y, 2**31), (X, Y, -(2**31) - 1), (X, Y, None)],
+    ids=range(6),
 )
 def test_what_goes_the_long_way(kernel, args):
-    """Memory that does not begin at a multiple of 16 bytes, also after such that does; and what is not said of the
-    kind."""
+    """Memory that does not begin at a multiple of 16 bytes, also after such that does, or the host's; and what is not
+    said of the kind."""
     for _ in range(2):
         kernel[1,](*args, **USUAL[1])
     kernel[1,](*USUAL[0], **USUAL[1])

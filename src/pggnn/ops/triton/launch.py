@@ -25,7 +25,8 @@ class Direct:
 
     Two calls are of one kind only if Triton takes them for the same: the kind says all that it may compile a kernel
     for, whether or not this one is. What it leaves out, numbers of more than 32 bits and memory that does not begin at
-    a multiple of 16 bytes, always goes Triton's way, and so does everything while somebody listens to launches.
+    a multiple of 16 bytes, or is the host's, always goes Triton's way, and so does everything while somebody listens to
+    launches. Where memory begins is given as a number: Triton need not ask for it, and the driver, once more.
     """
 
     def __init__(self, jitted):
@@ -37,13 +38,15 @@ class Direct:
 
     def _launch(self, grid, *args, **constants):
         device = current_device()
-        key, pointers = [device], 0
+        key, given, pointers = [device], [], 0
         for value in args:
             if isinstance(value, Tensor):
                 key.append(value.dtype)
-                pointers |= value.data_ptr()
+                value = value.data_ptr() if value.is_cuda else 1
+                pointers |= value
             else:
                 key.append(kind(value))
+            given.append(value)
         key += constants
         key += constants.values()
         key, hooks = tuple(key), triton.knobs.runtime
@@ -56,7 +59,7 @@ class Direct:
             return
         start, function, packed, values = found
         x, y, z, *_ = *grid, 1, 1
-        start(x, y, z, current_stream(device), function, packed, None, None, None, *args, *values)
+        start(x, y, z, current_stream(device), function, packed, None, None, None, *given, *values)
 
     def _are_complete(self, args, constants):
         """Whether all constants are given by name, and nothing else is: their values are then all in the kind."""
