@@ -24,6 +24,37 @@ def test_scores_of_every_layer_are_summed():
     assert expected.shape == (3, 3)
 
 
+@pytest.mark.parametrize("level", ["graph", "node"])
+def test_one_product_is_the_sum_of_all_scores(level, monkeypatch):
+    """Unless somebody listens to one of them, or there is dropout."""
+    model, edges = PGGNN(3, 4, 2, num_layers=2, level=level, readout="both").double(), random_graph()
+    x, batch, heard = torch.randn(len(DEGREES), 3).double(), torch.arange(len(DEGREES)) // 5, []
+    for score in model.scores:
+        torch.nn.init.normal_(score.bias)
+
+    def run():
+        model.zero_grad()
+        scores = model(x, edges, batch)
+        scores.square().sum().backward()
+        return [scores, *(parameter.grad for parameter in model.parameters())]
+
+    products = run()
+    for listen in (model.scores[1].register_forward_hook, model.scales[1].register_full_backward_hook):
+        handle = listen(lambda *_: heard.append(1))
+        torch.testing.assert_close(run(), products)
+        handle.remove()
+    assert len(heard) == 2
+    called = []
+    monkeypatch.setattr(
+        type(model.scores[0]), "forward", lambda score, state: called.append(1) or state @ score.weight.t()
+    )
+    run()
+    assert not called
+    model.dropout = 0.5
+    run()
+    assert len(called) == 3
+
+
 def test_the_last_layer_alone_can_be_scored():
     model = PGGNN(4, 6, 3, num_layers=2, level="node", scores="last").eval()
     x, edge_index = torch.randn(NODES, 4), random_graph()

@@ -18,6 +18,8 @@ from pggnn.nn.readout import sum_messages
 from pggnn.plan import Plan
 
 ListPlans = Mapping[str, ListPlan]
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+"""Where a module has what others want to be called with it."""
 
 
 class Reads(torch.nn.Module):
@@ -145,6 +147,12 @@ class Scale(torch.nn.Module):
 def glorot_linear(width: int, out_channels: int) -> Linear:
     """A linear map with Glorot's weights; ``-1`` takes the width from the first input."""
     return Linear(width, out_channels, weight_initializer="glorot", bias_initializer="zeros")
+
+
+def is_bare(score: torch.nn.Module, scale: torch.nn.Module) -> bool:
+    """Whether a score is a linear map of a known size, and nothing else happens when it is called."""
+    heard = any(getattr(module, name) for module in (score, scale) for name in HOOKS)
+    return type(score) is Linear and scale.size is None and not heard
 
 
 def two_layers(width: int, hidden: int, out_channels: int) -> torch.nn.Sequential:

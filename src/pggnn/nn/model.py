@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.nn.functional import dropout
+from torch.nn.functional import dropout, linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import OptTensor
 
@@ -20,6 +20,7 @@ from pggnn.nn.blocks import (
     SumConv,
     check_reads,
     glorot_linear,
+    is_bare,
     list_layer,
     two_layers,
 )
@@ -206,7 +207,10 @@ class Network(torch.nn.Module):
         return [state.to(dtype) for state in states[-len(self.scores) :]]
 
     def add_up(self, pooled: Sequence[Tensor]) -> Tensor:
-        """The sum of the scores of all layers, given what is read out of each."""
+        """The sum of the scores of all layers, given what is read out of each: by one product if that is possible."""
+        if not (self.training and self.dropout) and all(map(is_bare, self.scores, self.scales)):
+            weights, biases = zip(*((score.weight, score.bias) for score in self.scores), strict=True)
+            return linear(torch.cat([*pooled], dim=1), torch.cat(weights, dim=1), torch.stack(biases).sum(0))
         total, *others = (
             dropout(score(scale(state)), self.dropout, self.training)
             for score, scale, state in zip(self.scores, self.scales, pooled, strict=True)
