@@ -263,7 +263,7 @@ def brought(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     place = packed.numpy()
     for one, begin in zip(tensors, ends, strict=False):
         place[begin : begin + one.nbytes] = one.numpy().reshape(-1).view(np.uint8)
-    packed = packed.to(device)
+    packed = packed.to(device, non_blocking=True)  # what is not pinned has been read when this returns
     typed = {one.dtype: packed.view(one.dtype) for one in tensors}
     return [
         typed[one.dtype].as_strided(one.size(), one.stride(), begin // one.itemsize)

@@ -47,15 +47,16 @@ class Tiles:
         extent = Extent(plan.profile, reading, block, isinstance(plan, PaddedPlan))
         degree = plan.degree.index_select(0, plan.order)
         count, slots = reading.count(degree), degree + 1
-        order = plan.order.to(torch.int32)
-        node_of = _repeated(order, count, extent.sequences)
-        slot_node = _repeated(order, slots, extent.slots)
-        rank = plan.order.argsort()
-        first, slot_first = ((sizes.cumsum(0) - sizes)[rank].to(torch.int32) for sizes in (count, slots))
+        ends, slot_ends = count.cumsum(0), slots.cumsum(0)
+        order, rank = plan.order.to(torch.int32), plan.order.argsort()
+        node_of = _repeated(order, ends, extent.sequences)
+        slot_node = _repeated(order, slot_ends, extent.slots)
+        first, slot_first, counts = (
+            one.index_select(0, rank).to(torch.int32) for one in (ends - count, slot_ends - slots, count)
+        )
         total = count.sum(0, keepdim=True).to(torch.int32)
         lengths = reading.length(plan.degree.index_select(0, node_of[::block].long()))
         lengths = lengths * (torch.arange(0, extent.sequences, block, device=total.device) < total)
-        counts = reading.count(plan.degree).to(torch.int32)
         return cls(extent, node_of, first, counts, slot_node, slot_first, _rows(lengths, block), total)
 
     def offsets(self, chunk: "Chunk", begin: int) -> Tensor:
@@ -83,10 +84,11 @@ def _rows(steps: Tensor, block: int) -> Tensor:
     return torch.nn.functional.pad(((steps + 1) * block).cumsum(0), (1, 0))
 
 
-def _repeated(values: Tensor, times: Tensor, size: int) -> Tensor:
-    """Each value repeated ``times`` times, ``size`` values in all; the last one fills up the rest."""
+def _repeated(values: Tensor, ends: Tensor, size: int) -> Tensor:
+    """Each value repeated until one of ``ends``, ``size`` values in all; the last one fills up the rest."""
     place = torch.arange(size, device=values.device)
-    return values[torch.searchsorted(times.cumsum(0), place, right=True).clamp(max=max(values.size(0) - 1, 0))]
+    at = torch.searchsorted(ends, place, right=True).clamp(max=max(values.size(0) - 1, 0))
+    return values.index_select(0, at)
 
 
 @dataclass(frozen=True)
