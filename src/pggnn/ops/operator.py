@@ -170,7 +170,8 @@ class _Eager(torch.autograd.Function):
 def _gradients(operation: Operation, kept: Tensor, d_out: Tensor, gates: Tensor, weights: list[Tensor]) -> Gradients:
     with without_autocast(gates):
         d_gates, d_weights = operation.backward(d_out, kept)
-    return d_gates.to(gates.dtype), *(d.to(w.dtype) for d, w in zip(d_weights, weights, strict=True))
+    pairs = zip((d_gates, *d_weights), (gates, *weights), strict=True)
+    return tuple(d if d.dtype is one.dtype else d.to(one.dtype) for d, one in pairs)  # no call where nothing is to do
 
 
 class _Gradient(torch.autograd.Function):
