@@ -4,6 +4,7 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from pggnn import PGGNN, Plan
+from pggnn.baselines import GatedGCN
 from pggnn.capture import Recorded
 from pggnn.data.sets.counting import erdos_renyi
 from pggnn.nn import ChainConv, PairConv, PGConv, TripletConv, accumulate_init, torch_init
@@ -164,6 +165,30 @@ def test_dropout_acts_on_the_scores():
     assert set(out.unique().tolist()) <= {0.0, 2.0, 4.0, 6.0, 8.0, 10.0}
     assert len(out.unique()) > 2
     assert (model.eval()(x, edge_index) == 5).all()
+
+
+@pytest.mark.parametrize("model", [PGGNN, GatedGCN])
+def test_dropout_of_residual_blocks_acts_on_what_is_added(model):
+    x, edge_index = torch.randn(NODES, 4), random_graph()
+    network = model(4, 6, 50, 2, level="node", dropout=0.5, block="residual", scores="last")
+    seen: dict = {}
+    for name, module in network.named_modules():
+        module.register_forward_hook(lambda _, given, out, name=name: seen.update({name: (given[0], out)}))
+    out = network(x, edge_index)
+    for number in range(2):
+        before = seen["encoder"][1] if number == 0 else seen["feeds.0"][1]
+        read, fed = seen[f"norms.{number}"][1].relu(), seen[f"feeds.{number}"][0]
+        changed, found = seen[f"feeds.{number}.norm"][0], seen[f"feeds.{number}.layers"][1]
+        for added, whole in ((fed - before, read), (changed - fed, found)):
+            share = (added / whole)[whole.abs() > 1e-3]
+            near = [torch.isclose(share, torch.tensor(value), atol=1e-2) for value in (0.0, 2.0)]
+            assert (near[0] | near[1]).all() and near[0].any() and near[1].any()
+    for name in ("feeds.0.layers.1", "scores.0.1"):
+        given, left = seen[name]
+        assert ((left == 0) & (given > 0)).any() and torch.equal(left[left != 0], 2 * given.relu()[left != 0])
+    assert torch.equal(out, seen["scores.0"][1]), "not the score itself, which has to be right for each graph"
+    network.eval()
+    assert torch.equal(network(x, edge_index), network(x, edge_index))
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import dropout
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.typing import OptTensor
 
@@ -71,6 +72,8 @@ class GatedGCN(Baseline):
         for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
             read, gates = conv(states[-1], plan, edges)
             after = norm(read, *graphs).relu()
+            if self.encoder is not None:
+                after = dropout(after, self.dropout, self.training)
             if after.shape == states[-1].shape:
                 after = states[-1] + after
             states.append(after if self.encoder is None else self.feeds[number](after, *graphs))

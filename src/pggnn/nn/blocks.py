@@ -147,17 +147,19 @@ def glorot_linear(width: int, out_channels: int) -> Linear:
     return Linear(width, out_channels, weight_initializer="glorot", bias_initializer="zeros")
 
 
-def two_layers(width: int, hidden: int, out_channels: int) -> torch.nn.Sequential:
-    """Two linear maps with a ReLU between them."""
-    return torch.nn.Sequential(glorot_linear(width, hidden), torch.nn.ReLU(), glorot_linear(hidden, out_channels))
+def two_layers(width: int, hidden: int, out_channels: int, dropout: float) -> torch.nn.Sequential:
+    """Two linear maps with a ReLU and dropout between them."""
+    between = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Dropout(dropout))
+    return torch.nn.Sequential(glorot_linear(width, hidden), between, glorot_linear(hidden, out_channels))
 
 
 class FeedForward(torch.nn.Module):
     """A network of two layers, of twice the width, whose output is added to its input and then normalised."""
 
-    def __init__(self, width: int, norm: str) -> None:
+    def __init__(self, width: int, norm: str, dropout: float) -> None:
         super().__init__()
-        self.layers, self.norm = two_layers(width, 2 * width, width), norm_layer(norm, width)
+        self.layers, self.norm = two_layers(width, 2 * width, width, dropout), norm_layer(norm, width)
+        self.dropout = torch.nn.Dropout(dropout)
 
     def reset_parameters(self) -> None:
         reset(self.layers)
@@ -165,5 +167,5 @@ class FeedForward(torch.nn.Module):
 
     def forward(self, x: Tensor, *graphs: Any) -> Tensor:
         """Runs it; ``graphs`` are what the normalisation takes."""
-        out: Tensor = self.norm(x + self.layers(x), *graphs)
+        out: Tensor = self.norm(x + self.dropout(self.layers(x)), *graphs)
         return out

@@ -54,7 +54,8 @@ class Network(torch.nn.Module):
         level: ``"graph"`` for a score per graph, ``"node"`` for one per node.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side; ``"log"`` is both, with
             the sum on a logarithmic scale (asinh).
-        dropout: Dropout on the scores of each layer.
+        dropout: Dropout on the scores of each layer; of residual blocks, on what is added, and inside the networks of
+            two layers.
         flow: Which side of an edge is the neighbour, where plans are built here.
         scores: ``"all"`` for a score from every layer, ``"last"`` for one from the last alone.
         norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph;
@@ -123,10 +124,10 @@ class Network(torch.nn.Module):
         self.encoder: torch.nn.Module | None = None
         if block == "residual":
             self.encoder = glorot_linear(in_channels or -1, widths[0])
-            self.feeds = torch.nn.ModuleList(FeedForward(width, norm) for width in widths[1:])
+            self.feeds = torch.nn.ModuleList(FeedForward(width, norm, dropout) for width in widths[1:])
         readouts = parts * (2 if level == "graph" and readout in SIDE_BY_SIDE else 1)
         self.scores = torch.nn.ModuleList(
-            two_layers(readouts * width, width, out_channels)
+            two_layers(readouts * width, width, out_channels, dropout)
             if block == "residual"
             else glorot_linear(readouts * width if width > 0 else -1, out_channels)
             for width in (widths if scores == "all" else widths[-1:])
@@ -207,8 +208,9 @@ class Network(torch.nn.Module):
 
     def add_up(self, pooled: Sequence[Tensor]) -> Tensor:
         """The sum of the scores of all layers, given what is read out of each."""
+        share = self.dropout if self.encoder is None else 0.0
         total, *others = (
-            dropout(score(scale(state)), self.dropout, self.training)
+            dropout(score(scale(state)), share, self.training)
             for score, scale, state in zip(self.scores, self.scales, pooled, strict=True)
         )
         for other in others:
@@ -226,9 +228,12 @@ class Network(torch.nn.Module):
         for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
             read = conv(states[-1], plan, edge_attr, *([lists] if isinstance(conv, Reads) else []))
             after = norm(read, *graphs).relu()
-            if self.skips and self.encoder is None and after.shape == states[-1].shape:
+            if self.encoder is not None:
+                after = dropout(after, self.dropout, self.training)
+                after = self.feeds[number](states[-1] + after, *graphs)
+            elif self.skips and after.shape == states[-1].shape:
                 after = states[-1] + after
-            states.append(after if self.encoder is None else self.feeds[number](states[-1] + after, *graphs))
+            states.append(after)
         return states
 
 

@@ -90,7 +90,8 @@ class NetworkOptions:
     """How the nodes of a graph become one vector: their sum, their mean, both side by side, or both with the sum on a
     logarithmic scale."""
     dropout: float = real(0.0, PART)
-    """Dropout on the scores of each layer."""
+    """Dropout on the scores of each layer; with residual blocks, on what is added to the state, and inside the networks
+    of two layers."""
     norm: Literal["batch", "graph", "none"] = "batch"
     """Normalisation after each aggregation: over the nodes of a batch, over those of each graph (GraphNorm), or none,
     where numbers are to be counted exactly. Batch normalisation inside a layer, as in GIN's, stays."""

@@ -114,7 +114,7 @@ def changes(config: Config, schema: Schema) -> dict[str, Arguments]:
         "log of sum": ("--model.readout", "log") if schema.level == "graph" and model.readout != "log" else None,
         "normalised by graph": ("--model.norm", "graph") if schema.level == "graph" and model.norm != "graph" else None,
         "not normalised": ("--model.norm", "none") if schema.task == "regression" and model.norm != "none" else None,
-        "dropout": ("--model.dropout", "0.5") if model.dropout == 0 else None,
+        "dropout": ("--model.dropout", "0.5" if model.block == "plain" else "0.1") if model.dropout == 0 else None,
         "twice as wide": ("--model.hidden", str(2 * model.hidden)),
         "cosine": ("--optim.schedule", "cosine") if config.optim.schedule != "cosine" else None,
         "averaged": ("--optim.average", "0.9") if config.optim.average == 0 else None,
