@@ -81,7 +81,7 @@ class Forked:
                 os.dup2(read, 0)
                 os.dup2(write, 1)
                 os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # as for any process that Python starts
-                sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", 1)
+                sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", 1)
                 serve()
                 code = 0
             except BaseException:
@@ -90,7 +90,7 @@ class Forked:
                 os._exit(code)
         for end in (read, write):
             os.close(end)
-        self.stdin, self.stdout = open(stdin, "wb", 0), open(stdout, "rb", 0)
+        self.stdin, self.stdout = os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb", 0)
 
     def poll(self):
         with self._lock:
