@@ -8,7 +8,7 @@ from triton.language import core, semantic
 from triton.runtime import interpreter
 
 SMALL = 32
-"""Blocks of fewer numbers are loaded as fast one by one."""
+"""Blocks of fewer numbers are loaded and stored as fast one by one."""
 
 
 def make_swift(patch):
@@ -21,7 +21,7 @@ def make_swift(patch):
     remember_types(patch)
     remember_shapes(patch)
     skip_needless_steps(patch)
-    load_blocks_at_once(patch)
+    move_blocks_at_once(patch)
     start_operations_the_short_way(patch)
 
 
@@ -164,29 +164,43 @@ class Memory:
     """Numbers from an address on, for NumPy."""
 
     def __init__(self, first, count, dtype):
-        self.__array_interface__ = {"data": (first, True), "shape": (count,), "typestr": dtype.str, "version": 3}
+        self.__array_interface__ = {"data": (first, False), "shape": (count,), "typestr": dtype.str, "version": 3}
 
 
-def load_blocks_at_once(patch):
+def memory(pointers, dtype):
+    """The memory that holds what some pointers point to, and the place of each in it."""
+    first = pointers.min()
+    places = ((pointers - first) // dtype.itemsize).astype(np.intp)
+    return np.asarray(Memory(int(first), int(places.max()) + 1, dtype)), places
+
+
+def move_blocks_at_once(patch):
     """Not number by number."""
-    of, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
-    slow = of.create_masked_load
+    of = interpreter.InterpreterBuilder
+    slow_load, slow_store = of.create_masked_load, of.create_masked_store
 
     def load(self, pointers, mask, other, *rest):
         if pointers.data.size < SMALL:
-            return slow(self, pointers, mask, other, *rest)
+            return slow_load(self, pointers, mask, other, *rest)
         element = pointers.get_element_ty()
-        dtype, all_of_them = interpreter._get_np_dtype(element), mask.data.all()
-        wanted = pointers.data if all_of_them else pointers.data[mask.data]
+        dtype, chosen = interpreter._get_np_dtype(element), mask.data
         values = np.zeros(pointers.data.shape, dtype) if other is None else other.data.astype(dtype)
-        if wanted.size:
-            first = wanted.min()
-            places = ((wanted - first) // dtype.itemsize).astype(np.intp)
-            found = np.asarray(Memory(int(first), int(places.max()) + 1, dtype))[places]
-            if all_of_them:
-                values = found
-            else:
-                values[mask.data] = found
-        return handle(values, element)
+        if chosen.all():
+            held, places = memory(pointers.data, dtype)
+            values = held[places]
+        elif chosen.any():
+            held, places = memory(pointers.data[chosen], dtype)
+            values[chosen] = held[places]
+        return interpreter.TensorHandle(values, element)
+
+    def store(self, pointers, value, mask, *rest):
+        if pointers.data.size < SMALL:
+            return slow_store(self, pointers, value, mask, *rest)
+        chosen = mask.data
+        if chosen.any():
+            held, places = memory(pointers.data[chosen], value.data.dtype)
+            held[places] = value.data[chosen]
+        return None
 
     patch.setattr(of, "create_masked_load", load)
+    patch.setattr(of, "create_masked_store", store)
