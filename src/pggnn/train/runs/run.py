@@ -84,7 +84,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
                     bar = bars.add(trial.name, config.optim.epochs)
                     train_trial(config, trial, collater, fabric, resume, bar)
                     bar.finish()
-        return Run.read(config.folder).conclude(main)
+        return Run.read(config.folder, config).conclude(main)
 
 
 def announce(
