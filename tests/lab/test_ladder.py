@@ -20,8 +20,8 @@ COUNTS = {
     "neighbours": 0, "pairs": 4, "triples": 11, "ego net": 13, "rows": 15,
     "rings to 4": 10, "rings to 5": 13, "rings to 6": 14, "cycles to 4": 12, "cycles to 5": 14,
 }  # fmt: skip
-"""Of every twentieth pair of BREC, from the tenth on. All 400 give 0, 106, 209, 246 and 298; 210, 242, 259 and 264 (to 8); 243, 276 and
-293 (to 6), as ``pggnn lab ladder`` prints in many minutes."""
+"""Of every twentieth pair of BREC, from the tenth on. All 400 give 0, 106, 209, 246 and 298; 210, 242, 259 and 264
+(to 8); 243, 276 and 293 (to 6), as ``pggnn lab ladder`` prints in many minutes."""
 ORDERED = (("neighbours", "pairs", "triples", "ego net", "rows"), ("neighbours", *(f"rings to {n}" for n in (4, 5, 6))))
 ORDERED += (("neighbours", "cycles to 4", "cycles to 5"),)
 
