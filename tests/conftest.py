@@ -1,4 +1,9 @@
 import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # other processes test on the other cores; NumPy reads it once
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import gc
 import shutil
 from contextlib import redirect_stderr
 from importlib.util import find_spec
@@ -12,11 +17,16 @@ from hypothesis import HealthCheck, settings
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # the fused kernels then run on the CPU
 os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # deterministic matrix products
-if "PYTEST_XDIST_WORKER" in os.environ:  # other processes test on the other cores
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")  # other work on the machine may slow tests down as much as it likes
+
+
+def pytest_collection_finish():
+    """What has been imported lives as long as the tests: nobody looks there for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

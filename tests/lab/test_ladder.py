@@ -17,18 +17,18 @@ from pggnn.lab.refinement.ladder import LADDER, climb, see_cycles
 from pggnn.lab.refinement.wl import colour_refinement, k_fwl
 
 COUNTS = {
-    "neighbours": 0, "pairs": 9, "triples": 22, "ego net": 26, "rows": 29,
-    "rings to 4": 21, "rings to 5": 26, "rings to 6": 27, "cycles to 4": 24, "cycles to 5": 28,
+    "neighbours": 0, "pairs": 4, "triples": 11, "ego net": 13, "rows": 15,
+    "rings to 4": 10, "rings to 5": 13, "rings to 6": 14, "cycles to 4": 12, "cycles to 5": 14,
 }  # fmt: skip
-"""Of every tenth pair of BREC. All 400 give 0, 106, 209, 246 and 298; 210, 242, 259 and 264 (to 8); 243, 276 and
-293 (to 6), as ``pggnn lab ladder`` prints in many minutes."""
+"""Of every twentieth pair of BREC, from the tenth on. All 400 give 0, 106, 209, 246 and 298; 210, 242, 259 and 264
+(to 8); 243, 276 and 293 (to 6), as ``pggnn lab ladder`` prints in many minutes."""
 ORDERED = (("neighbours", "pairs", "triples", "ego net", "rows"), ("neighbours", *(f"rings to {n}" for n in (4, 5, 6))))
 ORDERED += (("neighbours", "cycles to 4", "cycles to 5"),)
 
 
-def test_every_tenth_pair_of_brec(data_root):
+def test_every_twentieth_pair_of_brec(data_root):
     dataset = BREC(data_root)
-    pairs = [(dataset[2 * p], dataset[2 * p + 1]) for p in range(0, 400, 10)]
+    pairs = [(dataset[2 * p], dataset[2 * p + 1]) for p in range(10, 400, 20)]
     apart = {rung: {p for p, (a, b) in enumerate(pairs) if climb(a, b, rung).apart} for rung in COUNTS}
     assert {rung: len(told) for rung, told in apart.items()} == COUNTS
     for rungs in ORDERED:

@@ -8,7 +8,7 @@ import torch
 from benchmarks.timing import CLEAR_REFS, peak_memory
 from pggnn import PGGNN, PGConv, Plan
 from pggnn.testing import DEGREES, random_graph
-from pggnn.train.runs.run import keep_freed_memory
+from pggnn.train.engine.memory import keep_freed_memory
 
 NODES = len(DEGREES)
 

@@ -77,9 +77,14 @@ def test_renumbered_neighbourhoods_share_it_and_are_read_as_they_are(name, edges
     torch.testing.assert_close(out, model(x, replace(again), edge_attr=features))
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("built", [False, True], ids=["read", "built and read"])
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize(
+    ("name", "built", "compiled"),
+    [
+        *((name, not way, way) for name in SHARED for way in (False, True)),
+        ("packed", False, False),
+        ("plain", True, True),
+    ],
+)
 def test_a_plan_can_be_trained_with_after_inference_mode(name, built, compiled):
     """Also what was made of it there, and what PyTorch keeps of it for the way back."""
     cell, dtype, _ = SHARED[name]

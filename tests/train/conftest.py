@@ -1,6 +1,13 @@
 import json
 import os
+import signal
+import sys
+import threading
+import time
+import traceback
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +17,7 @@ from pggnn.train.config import Config, DataConfig, ModelConfig, OptimConfig, Pro
 from pggnn.train.engine.checkpoint import Checkpoint
 from pggnn.train.engine.log import read
 from pggnn.train.runs.run import train
+from pggnn.train.runs.worker import serve
 
 SMALL = Config(
     DataConfig("ER", options={"seed": 0, "graphs": 24}),
@@ -59,6 +67,56 @@ def fork():
         pytest.skip("where PyTorch sees a GPU, a process forked from one that has trained cannot train")
     with torch.backends.mkldnn.flags(enabled=False):  # on ARM its threads do not survive a fork: the child would wait
         yield os.fork
+
+
+class Forked:
+    """A process of workers that shares what this one has imported, instead of seconds of imports of its own."""
+
+    def __init__(self, fork, *_, **__):
+        (read, stdin), (stdout, write) = os.pipe(), os.pipe()
+        self.returncode, self._lock, self.pid = None, threading.Lock(), fork()
+        if self.pid == 0:
+            code = 1
+            try:
+                os.dup2(read, 0)
+                os.dup2(write, 1)
+                os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # as for any process that Python starts
+                sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", 1)
+                serve()
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        for end in (read, write):
+            os.close(end)
+        self.stdin, self.stdout = os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb", 0)
+
+    def poll(self):
+        with self._lock:
+            if self.returncode is None and (ended := os.waitpid(self.pid, os.WNOHANG))[0]:
+                self.returncode = os.waitstatus_to_exitcode(ended[1])
+        return self.returncode
+
+    def wait(self, timeout=600):
+        end = time.monotonic() + timeout
+        while self.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        return self.returncode
+
+    def terminate(self, number=signal.SIGTERM):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.terminate(signal.SIGKILL)
+
+
+@pytest.fixture
+def forked_workers(fork, monkeypatch):
+    """Trainings side by side are those of processes that start at once; ``test_workers.py`` has real ones."""
+    started = SimpleNamespace(Popen=partial(Forked, fork), PIPE=None)
+    monkeypatch.setattr("pggnn.train.runs.pool.subprocess", started)
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def test_a_training_keeps_freed_memory():
     """With glibc's defaults large tensors are mapped from the system, each time anew."""
     script = """
 import ctypes, torch
-from pggnn.train.runs.run import keep_freed_memory
+from pggnn.train.engine.memory import keep_freed_memory
 libc = ctypes.CDLL(None)
 fields = [(f"n{i}", ctypes.c_size_t) for i in range(10)]
 libc.mallinfo2.restype = type("Info", (ctypes.Structure,), {"_fields_": fields})

@@ -184,7 +184,7 @@ def workers(folder):
     return found
 
 
-def test_a_sweep_whose_parent_is_killed(small, fit, start, classes, assert_same, request):
+def test_a_sweep_whose_parent_is_killed(small, fit, start, classes, assert_same, request, forked_workers):
     options = {"data_name": str(classes), "data_options": {}, "protocol_kind": "folds", "protocol_folds": 2}
     for epochs in (20, 80, 320):  # more, where the first fold comes to its end before the second one begins
         options |= {"optim_epochs": epochs, "model_dropout": 0.5}
@@ -273,7 +273,9 @@ def test_twenty_random_moments(sweep, small, fit, classes, assert_same):
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_process_that_is_ended_by_a_signal_is_started_again(kills, small, fit, assert_same, monkeypatch):
+def test_a_process_that_is_ended_by_a_signal_is_started_again(
+    kills, small, fit, assert_same, monkeypatch, forked_workers
+):
     """Three times at most, from the last checkpoint; the training beside it goes on."""
     options = {"protocol_seeds": (0, 1), "optim_epochs": 50 * kills, "model_dropout": 0.5, "run_jobs": 2}
     alone, killed = small("alone", **options | {"run_jobs": 1}), small("killed", **options)

@@ -74,7 +74,7 @@ def test_a_training_names_the_checkpoint_and_how_to_go_on(number, small, fit, st
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at what Linux tells of processes")
-def test_trainings_side_by_side_end_with_their_command(small, start, classes, tmp_path):
+def test_trainings_side_by_side_end_with_their_command(small, start, classes, tmp_path, forked_workers):
     options = {"data_name": str(classes), "data_options": {}, "protocol_kind": "folds", "protocol_folds": 2}
     config = small("stopped", optim_epochs=100_000, run_jobs=2, **options)
     save(config, tmp_path)

@@ -13,8 +13,15 @@ from pggnn.train.runs.pool import WorkerPool, last_error
 
 
 @pytest.fixture(scope="module")
-def workers():
-    """For all tests here: a process takes seconds to start."""
+def real_workers():
+    """For tests that ask how a process is started, which takes seconds."""
+    made = WorkerPool()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def workers(forked_workers):
     made = WorkerPool()
     yield made
     made.close()
@@ -31,12 +38,12 @@ def fail(workers, path, name):
     return workers.start([str(path / name), "0", "None", "new", "inf"], path / f"{name}.txt")
 
 
-def test_each_training_says_why_it_fails_and_the_process_takes_the_next(workers, tmp_path):
+def test_each_training_says_why_it_fails_and_the_process_takes_the_next(real_workers, tmp_path):
     for name in ("nowhere", "elsewhere"):
-        assert code(fail(workers, tmp_path, name)) == 1
+        assert code(fail(real_workers, tmp_path, name)) == 1
         assert (tmp_path / f"{name}.txt").read_text().count("does not exist: expected a YAML file") == 1
         assert name in (tmp_path / f"{name}.txt").read_text()
-    assert len(workers._workers) == 1
+    assert len(real_workers._workers) == 1
 
 
 def test_two_at_once_have_a_process_each(workers, tmp_path):
@@ -69,13 +76,13 @@ def test_a_process_that_is_killed_ends_its_training(workers, tmp_path):
     assert code(worker) == -signal.SIGKILL
 
 
-def test_control_c_is_left_to_the_process_that_started_it(workers, tmp_path):
-    worker = fail(workers, tmp_path, "nowhere")
+def test_control_c_is_left_to_the_process_that_started_it(real_workers, tmp_path):
+    worker = fail(real_workers, tmp_path, "nowhere")
     process = worker.process
     os.kill(process.pid, signal.SIGINT)
     assert code(worker) == 1
     os.kill(process.pid, signal.SIGINT)
-    again = fail(workers, tmp_path, "elsewhere")
+    again = fail(real_workers, tmp_path, "elsewhere")
     assert code(again) == 1 and again.process is process
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set()), "this process hears of it"
 

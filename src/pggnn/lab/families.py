@@ -9,6 +9,7 @@ apart.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -34,8 +35,7 @@ def paulus_26() -> list[Data]:
 
 def latin_36() -> list[Data]:
     """Four of the 180 strongly regular graphs (36, 14, 4, 6): what switching makes of the addition table modulo 6."""
-    start = complement(adjacency_matrix(latin(6)).numpy())
-    return [_graph(one) for one in switched(start, [lambda one: regular(one, 14)]) if one[0].sum() == 14]
+    return [_graph(one) for one in _latin_class() if one[0].sum() == 14]
 
 
 def covers(count: int, nodes: int, seed: int = 0) -> list[Data]:
@@ -141,7 +141,17 @@ def steiner_systems() -> list[list[frozenset[int]]]:
     return [cyclic, [*set(cyclic) - {*pasch}, *(points - triple for triple in pasch)]]
 
 
+@cache
+def _latin_class() -> list[np.ndarray]:
+    return switched(complement(adjacency_matrix(latin(6)).numpy()), [lambda one: regular(one, 14)])
+
+
 def _paulus(nodes: int) -> list[Data]:
+    return [_graph(one) for one in _paulus_class() if len(one) == nodes]
+
+
+@cache
+def _paulus_class() -> list[np.ndarray]:
     """From the Latin squares of order 5 and the triples of Steiner systems that have no point in common: up to 26 nodes
     and down again."""
 
@@ -157,8 +167,7 @@ def _paulus(nodes: int) -> list[Data]:
     triples = [
         np.array([[one.isdisjoint(other) for other in system] for one in system]) for system in steiner_systems()
     ]
-    found = switched([*squares, *triples], [step])
-    return [_graph(one) for one in found if len(one) == nodes]
+    return switched([*squares, *triples], [step])
 
 
 def _graph(adjacency: np.ndarray) -> Data:

@@ -1,6 +1,8 @@
 """The paper's tables of results as sets of runs: which model with which options on which data."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from pggnn.paper import molecules, other_groups
@@ -333,12 +335,21 @@ def runs(
     name: str, out: Path, quick: bool = False, more: Arguments = (), only: Sequence[str] = ()
 ) -> dict[RunKey, Config]:
     """The run of each cell of a table that :func:`select_runs` keeps, in its folder under ``out``."""
-    table, found = TABLES[name], {}
-    for model, data in select_runs(name, cells(name, quick), only):
-        row, config = table.rows[model], table.rows[model].config.format(table.columns[data])
-        options = ["--config", config, *row.options, *(table.quick if quick else ()), *more]
-        found[model, data] = parse([*options, "--run.out", str(folder_of(name, out, (model, data), quick))])[0]
-    return found
+    return {key: run_of(name, out, key, quick, more) for key in select_runs(name, cells(name, quick), only)}
+
+
+def run_of(name: str, out: Path, key: RunKey, quick: bool = False, more: Arguments = ()) -> Config:
+    """The run of one cell."""
+    (model, data), table = key, TABLES[name]
+    row, config = table.rows[model], table.rows[model].config.format(table.columns[data])
+    found = _parsed("--config", config, *row.options, *(table.quick if quick else ()), *more)
+    return replace(found, run=replace(found.run, out=str(folder_of(name, out, key, quick))))
+
+
+@cache
+def _parsed(*options: str) -> Config:
+    """What takes tens of milliseconds, and is the same wherever the runs are."""
+    return parse(options)[0]
 
 
 def folder_of(name: str, out: Path, key: RunKey, quick: bool = False) -> Path:

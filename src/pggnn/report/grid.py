@@ -3,16 +3,16 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 from pggnn.data.catalogue import lookup
 from pggnn.paper.expected import Figure, results
-from pggnn.paper.tables import TABLES, runs
-from pggnn.train.config import Config, difference
+from pggnn.paper.tables import TABLES, cells, run_of
+from pggnn.train.config import difference
 from pggnn.train.runs.folder import CIRCUMSTANCES
 from pggnn.train.runs.stored import Run
-from pggnn.train.sweeps.keys import RunKey, slug
+from pggnn.train.sweeps.keys import slug
 
 
 @dataclass(frozen=True)
@@ -53,25 +53,20 @@ class Grid:
     def departures(self) -> dict[str, list[str]]:
         """By row, the options in which its runs are not those of the table, as ``optim.epochs: 8, not 800``, and the
         columns if it is not all."""
-        planned = _planned(self.name) if self.name else {}
+        there, here = set(cells(self.name) if self.name else ()), Path()
         found: dict[str, list[str]] = {}
-        for row, cells in self.rows.items():
+        for row, ours in self.rows.items():
             where: dict[str, list[str]] = {}
-            known = {label: planned.get((_known(row, self.name), label)) for label in cells}
-            for label, plan in known.items():
-                for text in difference(cells[label].config, plan, CIRCUMSTANCES) if plan else ():
+            keys = [(_known(row, self.name), label) for label in ours]
+            planned = {key[1]: run_of(self.name, here, key) for key in keys if key in there}
+            for label, plan in planned.items():
+                for text in difference(ours[label].config, plan, CIRCUMSTANCES):
                     where.setdefault(text, []).append(label)
-            every = sum(plan is not None for plan in known.values())
+            every = len(planned)
             found[row] = [
                 text if len(labels) == every else f"{text} ({', '.join(labels)})" for text, labels in where.items()
             ]
         return found
-
-
-@cache
-def _planned(table: str) -> dict[RunKey, Config]:
-    """The table's own runs; to parse their options takes seconds."""
-    return runs(table, Path())
 
 
 def arrange(found: Sequence[Run]) -> Grid:

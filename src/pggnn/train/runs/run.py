@@ -1,13 +1,11 @@
 """A run: its trials, trained one after another or side by side."""
 
-import ctypes
 import logging
 import math
 import os
 import re
 import time
 from collections import Counter
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from signal import Signals
@@ -28,6 +26,7 @@ from pggnn.train.config import Config, ModelConfig
 from pggnn.train.engine import checkpoint, log
 from pggnn.train.engine.distributed import is_main, processes
 from pggnn.train.engine.loop import LAST, PREVIOUS, Callback, Training
+from pggnn.train.engine.memory import keep_freed_memory
 from pggnn.train.engine.models import COPIES, build, lists_for, lists_read
 from pggnn.train.engine.task import Task
 from pggnn.train.runs import protocol
@@ -47,8 +46,6 @@ STOPPED, ORPHANED = 75, 76
 """Exit codes of a training that ran out of time, and of one whose parent process has ended."""
 POLL = 0.3
 """Seconds between checks of worker processes."""
-KEPT = 2**30
-"""Bytes of freed memory that a process keeps for its next tensors."""
 MOST_LOST = 3
 """How often a training is started again whose node was lost, or whose process was ended by a signal."""
 
@@ -87,7 +84,7 @@ def train(config: Config, resume: str | None = None, console: Console | None = N
                     bar = bars.add(trial.name, config.optim.epochs)
                     train_trial(config, trial, collater, fabric, resume, bar)
                     bar.finish()
-        return Run.read(config.folder).conclude(main)
+        return Run.read(config.folder, config).conclude(main)
 
 
 def announce(
@@ -219,15 +216,6 @@ def at_once(config: Config) -> int:
 def side_by_side(config: Config) -> int:
     """How many trials are trained at once. It depends on config and machine alone, as must the threads of each."""
     return min(at_once(config), len(protocol.trials(config)))
-
-
-def keep_freed_memory() -> None:
-    """Has glibc keep up to :data:`KEPT` bytes of freed memory, where it is the C library. By default it gives large
-    tensors back to the system at once, and a CPU spends a fifth of each step on fetching the same pages again."""
-    with suppress(AttributeError, OSError, TypeError):  # other systems
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(-3, KEPT)  # M_MMAP_THRESHOLD
-        mallopt(-1, KEPT)  # M_TRIM_THRESHOLD
 
 
 def make_fabric(config: Config) -> Fabric:

@@ -58,12 +58,12 @@ class Run:
     """Of the trainings that have ended."""
 
     @classmethod
-    def read(cls, folder: str | Path) -> "Run":
-        """Reads a run's folder; what is missing there stays empty."""
+    def read(cls, folder: str | Path, config: Config | None = None) -> "Run":
+        """Reads a run's folder, all but the config where that is given; what is missing there stays empty."""
         folder = Path(folder)
         if not is_run(folder):
             raise ValueError(f"{folder} is not the folder of a run: there is no {FILE} in it")
-        config = load(folder)
+        config = config or load(folder)
         results = {one: protocol.load_result(folder / one.name) for one in protocol.trials(config)}
         logs = {one: log.read(folder / one.name) for one in results}
         cut = missing(config)
