@@ -29,6 +29,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_unconfigure():
+    """Or libraries would say at the end that it was never given back."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def poisoned_memory():
     """Every test runs with deterministic algorithms, which also fills fresh memory with NaN."""

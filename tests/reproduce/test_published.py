@@ -61,12 +61,15 @@ def test_published_frames_of_gcn_are_what_their_runs_say(tmp_path):
 
 def test_what_counts_give_is_what_the_text_says():
     text = " ".join(TEXT.split("**Counts of cliques and cycles**")[1].split("\n\n")[0].split())
-    ours, without = (
-        [Run.read(RESULTS / "table3" / row / data).figures.figure(100, 1) for data in ("imdb_b", "imdb_m")]
-        for row in ("gin-counts", "gin")
-    )
-    assert f"it has {ours[0]} on IMDB-B and {ours[1]} on IMDB-M with them" in text
-    assert f"{without[0]} and {without[1]} without" in text
+    for of, them, neither in (("", "gin-counts", "gin"), ("Nested it ", "gin-counts-nested", "gin-nested")):
+        ours, without = (
+            [Run.read(RESULTS / "table3" / row / data).figures.figure(100, 1) for data in ("imdb_b", "imdb_m")]
+            for row in (them, neither)
+        )
+        with_them = (
+            f"{of}has {ours[0]} and {ours[1]} with them" if of else f"{ours[0]} on IMDB-B and {ours[1]} on IMDB-M"
+        )
+        assert with_them in text and f"{without[0]} and {without[1]} without" in text
 
 
 def test_what_other_folds_would_have_chosen_is_what_the_text_says():
