@@ -177,7 +177,7 @@ def test_dropout_of_residual_blocks_acts_on_what_is_added(model):
     out = network(x, edge_index)
     for number in range(2):
         before = seen["encoder"][1] if number == 0 else seen["feeds.0"][1]
-        read, fed = seen[f"norms.{number}"][1].relu(), seen[f"feeds.{number}"][0]
+        read, fed = seen[f"norms.{number}"][1].relu(), seen[f"feeds.{number}.layers"][0]
         changed, found = seen[f"feeds.{number}.norm"][0], seen[f"feeds.{number}.layers"][1]
         for added, whole in ((fed - before, read), (changed - fed, found)):
             share = (added / whole)[whole.abs() > 1e-3]

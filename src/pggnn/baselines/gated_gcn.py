@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import dropout
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.typing import OptTensor
 
@@ -43,7 +42,7 @@ class GatedGCN(Baseline):
         True
     """
 
-    reads_edges, recordable = True, False
+    reads_edges, recordable, skips = True, False, True
 
     def __init__(self, in_channels: int, hidden_channels: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(in_channels, hidden_channels, *args, **kwargs)
@@ -71,12 +70,7 @@ class GatedGCN(Baseline):
         states = [x if self.encoder is None else self.encoder(x)]
         for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
             read, gates = conv(states[-1], plan, edges)
-            after = norm(read, *graphs).relu()
-            if self.encoder is not None:
-                after = dropout(after, self.dropout, self.training)
-            if after.shape == states[-1].shape:
-                after = states[-1] + after
-            states.append(after if self.encoder is None else self.feeds[number](after, *graphs))
+            states.append(self.follow(number, states[-1], norm(read, *graphs).relu(), *graphs))
             if number < len(self.edge_norms):
                 edges = edges + self.edge_norms[number](gates).relu()
         return states

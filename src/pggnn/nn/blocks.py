@@ -154,7 +154,8 @@ def two_layers(width: int, hidden: int, out_channels: int, dropout: float) -> to
 
 
 class FeedForward(torch.nn.Module):
-    """A network of two layers, of twice the width, whose output is added to its input and then normalised."""
+    """What a residual block ends with: what its layer has read is added to the state, and so is the output of a network
+    of two layers, of twice the width; then it is normalised."""
 
     def __init__(self, width: int, norm: str, dropout: float) -> None:
         super().__init__()
@@ -165,7 +166,8 @@ class FeedForward(torch.nn.Module):
         reset(self.layers)
         reset(self.norm)
 
-    def forward(self, x: Tensor, *graphs: Any) -> Tensor:
-        """Runs it; ``graphs`` are what the normalisation takes."""
+    def forward(self, x: Tensor, read: Tensor, *graphs: Any) -> Tensor:
+        """The state after the block; ``graphs`` are what the normalisation takes."""
+        x = x + self.dropout(read)
         out: Tensor = self.norm(x + self.dropout(self.layers(x)), *graphs)
         return out

@@ -227,14 +227,15 @@ class Network(torch.nn.Module):
             states = [self.encoder(x)]
         for number, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
             read = conv(states[-1], plan, edge_attr, *([lists] if isinstance(conv, Reads) else []))
-            after = norm(read, *graphs).relu()
-            if self.encoder is not None:
-                after = dropout(after, self.dropout, self.training)
-                after = self.feeds[number](states[-1] + after, *graphs)
-            elif self.skips and after.shape == states[-1].shape:
-                after = states[-1] + after
-            states.append(after)
+            states.append(self.follow(number, states[-1], norm(read, *graphs).relu(), *graphs))
         return states
+
+    def follow(self, number: int, before: Tensor, read: Tensor, *graphs: Any) -> Tensor:
+        """The state after a block, from that before it and what its layer has read."""
+        if self.encoder is not None:
+            after: Tensor = self.feeds[number](before, read, *graphs)
+            return after
+        return before + read if self.skips and read.shape == before.shape else read
 
 
 def check_numbering(numbering: str, numberings: int) -> None:

@@ -47,7 +47,7 @@ TABLE = Table(
     ),
     ZINC,
     (
-        "Published splits; test at the best validation epoch. All rows have the same recipe and, but for the row "
+        "Published splits; test at the best validation epoch. All rows have the same recipe and, but for the rows "
         "of 100,000, about as many parameters. The paper has no such figures.",
         "Sum: neighbours by a plain sum, as in GIN. Star: neighbours by the RNN in the paper's group; all: in "
         "every order. Rings: each is read by the RNN from each member in both directions. One way: in one. Sets: "
