@@ -54,8 +54,7 @@ class Network(torch.nn.Module):
         level: ``"graph"`` for a score per graph, ``"node"`` for one per node.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, or ``"both"``, side by side; ``"log"`` is both, with
             the sum on a logarithmic scale (asinh).
-        dropout: Dropout on the scores of each layer; of residual blocks, on what is added, and inside the networks of
-            two layers.
+        dropout: Dropout on the scores of each layer; with residual blocks, inside these instead, on what they add.
         flow: Which side of an edge is the neighbour, where plans are built here.
         scores: ``"all"`` for a score from every layer, ``"last"`` for one from the last alone.
         norm: ``"batch"`` for batch normalisation, ``"graph"`` for PyG's ``GraphNorm``, over the nodes of each graph;
